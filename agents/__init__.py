@@ -1,0 +1,1 @@
+"""Natural language in, a reviewed workflow out (LangGraph)."""

@@ -1,0 +1,1 @@
+"""Engines: functions over Arrow batches, never operators."""

@@ -1,0 +1,80 @@
+"""The engine protocol: the few primitives every operator is written on.
+
+An engine runs *functions over Arrow tables* on a partitioned dataset and knows no operator. The primitives were
+chosen so that the embedded engine, Ray Data and Spark can all carry them out without a change in any operator
+(docs/adr/0002-engine-protocol.md maps each primitive to each engine).
+
+A batch function sees any subset of the rows, in any order, so it may not depend on partitioning. Functions and
+their bound arguments must be picklable: module-level functions or `functools.partial` of them.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+import pyarrow as pa
+
+from datamill.services.records import FATE_SCHEMA
+
+
+_NO_FATES = FATE_SCHEMA.empty_table()
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What a batch function makes of a batch: surviving rows and the fates of all others.
+
+    Attributes:
+        rows: the rows that go on, system columns included.
+        fates: one record per row that left or was expanded, in `FATE_SCHEMA`.
+    """
+
+    rows: pa.Table
+    fates: pa.Table = _NO_FATES
+
+
+BatchFunction = Callable[[pa.Table], Outcome]
+TableFunction = Callable[[pa.Table], pa.Table]
+
+
+class Dataset(Protocol):
+    """A handle on partitioned rows. Handles are cheap; rows stay where the engine keeps them."""
+
+    @property
+    def schema(self) -> pa.Schema:
+        """Arrow schema shared by all partitions."""
+        ...
+
+    @property
+    def num_rows(self) -> int:
+        """Rows over all partitions."""
+        ...
+
+    @property
+    def digest(self) -> str:
+        """Content key of the rows: equal digests mean byte-equal rows in the same total order."""
+        ...
+
+    def map_tables(self, function: TableFunction, *, columns: Sequence[str] | None = None) -> "Dataset":
+        """Apply `function` to every partition; `columns` projects the input first."""
+        ...
+
+    def shuffle(self, key: str, function: TableFunction) -> "Dataset":
+        """Hash-shuffle by `key`, then apply `function` to tables sorted by `key` that hold whole groups."""
+        ...
+
+    def semi_join(self, other: pa.Table, on: str) -> "Dataset":
+        """Rows whose `on` occurs in the (small, broadcast) table `other`."""
+        ...
+
+    def anti_join(self, other: pa.Table, on: str) -> "Dataset":
+        """Rows whose `on` does not occur in the (small, broadcast) table `other`."""
+        ...
+
+    def tables(self, columns: Sequence[str] | None = None) -> Iterator[pa.Table]:
+        """Partitions in total order, one at a time, on the caller's machine."""
+        ...
+
+    def collect(self, columns: Sequence[str] | None = None) -> pa.Table:
+        """All rows on the caller's machine; for decisions and statistics, not for data."""
+        ...

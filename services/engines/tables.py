@@ -1,0 +1,104 @@
+"""An in-memory `Dataset`: the reference meaning of the protocol, used by tests and for small tables.
+
+It holds its partitions as Arrow tables and does everything in one process, in the plainest way that is right.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+import polars as pl
+import pyarrow as pa
+import pyarrow.compute as pc
+import xxhash
+
+from datamill.services.engines.protocol import TableFunction
+from datamill.services.records import ID, ORD
+
+
+def table_digest(table: pa.Table) -> str:
+    """Content key of a table: schema and values, independent of chunking."""
+    hasher = xxhash.xxh3_128(str(table.schema.remove_metadata()).encode())
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, table.schema.remove_metadata()) as writer:
+        for batch in table.combine_chunks().to_batches():
+            writer.write_batch(batch)
+    hasher.update(sink.getvalue())
+    return hasher.hexdigest()
+
+
+def sort_rows(table: pa.Table) -> pa.Table:
+    """Rows in total order `(_ord, _id)` when both columns are there."""
+    if ORD in table.column_names and ID in table.column_names:
+        return table.sort_by([(ORD, "ascending"), (ID, "ascending")])
+    return table
+
+
+@dataclass(frozen=True)
+class TableDataset:
+    """Partitions held in memory; see `protocol.Dataset` for the meaning of the methods."""
+
+    partitions: tuple[pa.Table, ...]
+
+    @classmethod
+    def of(cls, table: pa.Table, num_partitions: int = 1) -> "TableDataset":
+        """Cut `table` into `num_partitions` runs of nearly equal length (some may be empty)."""
+        bounds = [table.num_rows * i // num_partitions for i in range(num_partitions + 1)]
+        return cls(tuple(table.slice(lo, hi - lo) for lo, hi in pairwise(bounds)))
+
+    @property
+    def schema(self) -> pa.Schema:
+        """Arrow schema shared by all partitions."""
+        return self.partitions[0].schema
+
+    @property
+    def num_rows(self) -> int:
+        """Rows over all partitions."""
+        return sum(part.num_rows for part in self.partitions)
+
+    @property
+    def digest(self) -> str:
+        """Content key of the rows in total order."""
+        return table_digest(sort_rows(self.collect()))
+
+    def map_tables(self, function: TableFunction, *, columns: Sequence[str] | None = None) -> "TableDataset":
+        """Apply `function` to every partition."""
+        return TableDataset(tuple(function(_project(part, columns)) for part in self.partitions))
+
+    def shuffle(self, key: str, function: TableFunction) -> "TableDataset":
+        """One partition holds every group: the simplest correct shuffle."""
+        return TableDataset((function(self.collect().sort_by(key)),))
+
+    def semi_join(self, other: pa.Table, on: str) -> "TableDataset":
+        """Rows whose `on` occurs in `other`."""
+        return TableDataset(tuple(join(part, other, on, "semi") for part in self.partitions))
+
+    def anti_join(self, other: pa.Table, on: str) -> "TableDataset":
+        """Rows whose `on` does not occur in `other`."""
+        return TableDataset(tuple(join(part, other, on, "anti") for part in self.partitions))
+
+    def tables(self, columns: Sequence[str] | None = None) -> Iterator[pa.Table]:
+        """Partitions one at a time."""
+        for part in self.partitions:
+            yield _project(part, columns)
+
+    def collect(self, columns: Sequence[str] | None = None) -> pa.Table:
+        """All rows."""
+        return pa.concat_tables(list(self.tables(columns)), promote_options="permissive")
+
+
+def join(table: pa.Table, other: pa.Table, on: str, how: str) -> pa.Table:
+    """Semi or anti join that keeps the order of `table`."""
+    hit = pc.is_in(table[on], value_set=other[on].combine_chunks())
+    return table.filter(hit if how == "semi" else pc.invert(hit))
+
+
+def _project(table: pa.Table, columns: Sequence[str] | None) -> pa.Table:
+    return table if columns is None else table.select(list(columns))
+
+
+def polars_function(table: pa.Table) -> pl.DataFrame:
+    """Zero-copy view of an Arrow table as a polars frame."""
+    frame = pl.from_arrow(table)
+    assert isinstance(frame, pl.DataFrame)
+    return frame

@@ -1,0 +1,1 @@
+"""The LLM client: cache, limiter, retries, budget."""

@@ -1,0 +1,1 @@
+"""Small local models, checked by sha256 and cached."""

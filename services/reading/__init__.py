@@ -1,0 +1,1 @@
+"""Readers: bytes of real files to Arrow rows, nothing lost."""

@@ -1,0 +1,1 @@
+"""Dynamic data-model interaction on LLaMA-Factory: selection, and later mixture and reweighting."""

@@ -1,0 +1,1 @@
+"""Workflow file -> plan -> run -> report."""

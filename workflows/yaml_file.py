@@ -1,0 +1,151 @@
+"""Reading and writing workflow files: YAML is data, never code, and every value knows its line.
+
+The round-trip loader keeps comments and key order so that edits make small diffs. Tags (`!!python/...`),
+duplicate keys, oversized files and alias bombs are refused with a code.
+"""
+
+import io
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from ruamel.yaml import YAML
+from ruamel.yaml.comments import CommentedMap, CommentedSeq, TaggedScalar
+from ruamel.yaml.error import MarkedYAMLError, YAMLError
+
+from datamill.errors import Issue, PlanError
+
+MAX_BYTES = 1_000_000
+MAX_NODES = 50_000
+STANDARD_TAGS = "tag:yaml.org,2002:"
+PLAIN_TAGS = {f"{STANDARD_TAGS}{name}" for name in ("str", "int", "float", "bool", "null", "seq", "map", "timestamp")}
+
+
+@dataclass(frozen=True)
+class YamlDocument:
+    """A parsed workflow file.
+
+    Attributes:
+        data: plain Python values, safe to validate.
+        tree: the round-trip tree with comments and line numbers.
+        file: name for messages.
+    """
+
+    data: Mapping[str, Any]
+    tree: CommentedMap
+    file: str
+
+    def line(self, path: Sequence[str | int]) -> int | None:
+        """1-based line of the deepest part of `path` that exists."""
+        node: Any = self.tree
+        found = 1
+        for part in path:
+            found = _line_in(node, part) or found
+            node = _child(node, part)
+            if node is None:
+                break
+        return found
+
+
+def _line_in(node: Any, part: str | int) -> int | None:
+    try:
+        if isinstance(node, CommentedMap) and part in node:
+            return int(node.lc.key(part)[0]) + 1
+        if isinstance(node, CommentedSeq) and isinstance(part, int) and part < len(node):
+            return int(node.lc.item(part)[0]) + 1
+    except (AttributeError, KeyError, TypeError):  # nodes made by code carry no position
+        return None
+    return None
+
+
+def _child(node: Any, part: str | int) -> Any:
+    if isinstance(node, Mapping):
+        return node.get(part)
+    if isinstance(node, Sequence) and not isinstance(node, str) and isinstance(part, int) and part < len(node):
+        return node[part]
+    return None
+
+
+def parse(text: str, file: str = "workflow") -> YamlDocument:
+    """Parse YAML text into plain data with line numbers.
+
+    Raises:
+        PlanError: `DM-PLAN-001` not YAML, `DM-PLAN-002` unsafe tag, `DM-PLAN-003` too large or a reference bomb,
+            `DM-PLAN-004` not a mapping.
+    """
+    if len(text.encode("utf-8", "surrogatepass")) > MAX_BYTES:
+        raise PlanError([Issue("DM-PLAN-003", f"a workflow file has at most {MAX_BYTES:,} bytes", file=file)])
+    loader = YAML(typ="rt")
+    loader.allow_duplicate_keys = False
+    try:
+        tree = loader.load(text)
+    except MarkedYAMLError as error:
+        mark = error.problem_mark or error.context_mark
+        line = mark.line + 1 if mark else None
+        what = str(error.problem or error).split("\n")[0]
+        raise PlanError([Issue("DM-PLAN-001", f"not valid YAML: {what}", file=file, line=line)]) from error
+    except (YAMLError, ValueError) as error:
+        raise PlanError([Issue("DM-PLAN-001", f"not valid YAML: {error}", file=file)]) from error
+    if not isinstance(tree, CommentedMap):
+        raise PlanError([Issue("DM-PLAN-004", "a workflow file is a mapping with `version: 1`", file=file, line=1)])
+    counter = _Counter(file)
+    return YamlDocument(counter.plain(tree, 1), tree, file)
+
+
+class _Counter:
+    """Turns the round-trip tree into plain values while counting nodes, so that aliases cannot explode."""
+
+    def __init__(self, file: str) -> None:
+        self.file = file
+        self.nodes = 0
+
+    def plain(self, node: Any, line: int) -> Any:
+        self.nodes += 1
+        if self.nodes > MAX_NODES:
+            raise PlanError([Issue("DM-PLAN-003", f"more than {MAX_NODES:,} values (aliases?)", file=self.file)])
+        self._refuse_tag(node, line)
+        if isinstance(node, CommentedMap):
+            return {str(key): self.plain(value, _line_in(node, key) or line) for key, value in node.items()}
+        if isinstance(node, CommentedSeq):
+            return [self.plain(value, _line_in(node, index) or line) for index, value in enumerate(node)]
+        return _scalar(node)
+
+    def _refuse_tag(self, node: Any, line: int) -> None:
+        tag = getattr(node, "tag", None)
+        value = getattr(tag, "value", None) or (str(tag) if isinstance(node, TaggedScalar) else None)
+        if value and value not in PLAIN_TAGS:
+            message = f"the tag `{value}` is not allowed: a workflow file is data, not code"
+            raise PlanError([Issue("DM-PLAN-002", message, file=self.file, line=line, fix="remove the tag")])
+
+
+def _scalar(node: Any) -> Any:
+    for kind in (bool, int, float, str):
+        if isinstance(node, kind):
+            return kind(node)
+    if isinstance(node, TaggedScalar):
+        return node.value
+    return None if node is None else str(node)
+
+
+def load(path: Path) -> YamlDocument:
+    """Parse the workflow file at `path`.
+
+    Raises:
+        PlanError: `DM-PLAN-005` when it cannot be read, and the codes of `parse`.
+    """
+    try:
+        return parse(path.read_text(encoding="utf-8-sig"), str(path))
+    except (OSError, UnicodeDecodeError) as error:
+        raise PlanError([Issue("DM-PLAN-005", f"cannot read the workflow: {error}", file=str(path))]) from error
+
+
+def dump(data: Mapping[str, Any]) -> str:
+    """YAML text of plain data (or of a round-trip tree), keys in the order given."""
+    writer = YAML(typ="rt")
+    writer.default_flow_style = False
+    writer.width = 110
+    writer.indent(mapping=2, sequence=4, offset=2)
+    sink = io.StringIO()
+    writer.dump(data, sink)
+    return sink.getvalue()

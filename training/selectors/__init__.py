@@ -1,0 +1,1 @@
+"""Selection policies, one module each: tables in, plan out."""

@@ -9,7 +9,7 @@ their bound arguments must be picklable: module-level functions or `functools.pa
 """
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Protocol
 
 import pyarrow as pa
@@ -17,7 +17,8 @@ import pyarrow as pa
 from datamill.services.records import FATE_SCHEMA
 
 
-_NO_FATES = FATE_SCHEMA.empty_table()
+def _no_fates() -> pa.Table:
+    return FATE_SCHEMA.empty_table()
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +31,7 @@ class Outcome:
     """
 
     rows: pa.Table
-    fates: pa.Table = _NO_FATES
+    fates: pa.Table = field(default_factory=_no_fates)
 
 
 BatchFunction = Callable[[pa.Table], Outcome]

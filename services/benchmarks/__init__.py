@@ -9,7 +9,7 @@ __all__ = [
     "build_fingerprint",
     "find_benchmark",
     "match_texts",
-    "strongest",
     "names",
     "register",
+    "strongest",
 ]

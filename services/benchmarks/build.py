@@ -1,6 +1,7 @@
-"""Makes the shipped fingerprints from local copies of the test sets: `python -m datamill.services.benchmarks.build DIR`.
+"""Makes the shipped fingerprints: `python -m datamill.services.benchmarks.build DIR`.
 
-DIR holds `gsm8k/example_model_solutions.jsonl` (the GSM8K test questions) and `math/{svamp,mawps,mmlu_stem}_test.jsonl`.
+DIR holds local copies of the sets: `gsm8k/example_model_solutions.jsonl` (the GSM8K test questions) and
+`math/{svamp,mawps,mmlu_stem}_test.jsonl`.
 Only 48-bit hashes are written; the questions cannot be recovered from them.
 """
 

@@ -172,10 +172,10 @@ def build_fingerprint(name: str, questions: Iterable[str], n: int = 13) -> Finge
     return Fingerprint(name, n, runs, owners, lengths, whole_hashes(batch), numbers, offsets)
 
 
-def strongest(found: Sequence[Match | None]) -> Match | None:
+def strongest(found: Sequence[Match | None], min_overlap: float = 0.6) -> Match | None:
     """The strongest of several matches of one row (columns, benchmarks); ties go to the earlier."""
     present = [match for match in found if match is not None]
-    return max(present, key=lambda match: (match.is_contaminated(), match.overlap), default=None)
+    return max(present, key=lambda match: (match.is_contaminated(min_overlap), match.overlap), default=None)
 
 
 def _joined(parts: Sequence[tuple[Hashes, Indices]]) -> tuple[Hashes, Indices]:

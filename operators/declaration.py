@@ -137,6 +137,7 @@ class Operator(Generic[P]):
     prepare: Callable[[P, Context], Any] | None
     check: Callable[[P], Sequence[tuple[str, str, str]]]
     reasons: tuple[str, ...]
+    side_inputs: Callable[[P], Sequence[str]]
 
     @property
     def family(self) -> str:
@@ -177,6 +178,7 @@ def operator(
     prepare: Callable[[P, Context], Any] | None = None,
     check: Callable[[P], Sequence[tuple[str, str, str]]] = _nothing,
     reasons: Sequence[str] = (),
+    side_inputs: Callable[[P], Sequence[str]] = _nothing,
 ) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     """Register the decorated function as operator `id`.
 
@@ -196,12 +198,13 @@ def operator(
         prepare: runs once per step on the driver; the (picklable) result reaches every worker as `ctx.resources`.
         check: further findings about parameters as `(severity, field, message)`, e.g. a hopeless S-curve.
         reasons: every reason slug the operator may put into a fate.
+        side_inputs: names of inputs or steps among the parameters (`against`); they arrive as `ctx.inputs`.
     """
 
     def register(function: Callable[..., Any]) -> Callable[..., Any]:
         _REGISTERED[id] = Operator(
             id, summary, params, function, effect, bound, reads, writes, version, deterministic, reference,
-            tuple(keywords), files, prepare, check, tuple(reasons),
+            tuple(keywords), files, prepare, check, tuple(reasons), side_inputs,
         )  # fmt: skip
         return function
 

@@ -10,7 +10,8 @@ their bound arguments must be picklable: module-level functions or `functools.pa
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Protocol
+from pathlib import Path
+from typing import Any, Protocol, TypeVar
 
 import pyarrow as pa
 
@@ -32,6 +33,21 @@ class Outcome:
 
     rows: pa.Table
     fates: pa.Table = field(default_factory=_no_fates)
+
+
+@dataclass(frozen=True, slots=True)
+class Shard:
+    """One partition at rest.
+
+    Attributes:
+        path: Parquet or Arrow IPC file.
+        num_rows: rows in it.
+        digest: content digest of its rows.
+    """
+
+    path: Path
+    num_rows: int
+    digest: str
 
 
 BatchFunction = Callable[[pa.Table], Outcome]
@@ -78,4 +94,32 @@ class Dataset(Protocol):
 
     def collect(self, columns: Sequence[str] | None = None) -> pa.Table:
         """All rows on the caller's machine; for decisions and statistics, not for data."""
+        ...
+
+
+Item = TypeVar("Item")
+Result = TypeVar("Result")
+
+
+class Engine(Protocol):
+    """Where functions over shards run. Engines know shards and functions, never operators."""
+
+    workers: int
+
+    def map_units(
+        self, task: Callable[[Item], Result], items: Sequence[Item], *, parallel: bool = True
+    ) -> Iterator[tuple[int, Result]]:
+        """Apply a picklable task to every item; `(index, result)` in order of arrival. Tasks commit durable units."""
+        ...
+
+    def dataset(self, shards: Sequence[Shard], schema: pa.Schema) -> Dataset:
+        """Handle on shards at rest, for global operators."""
+        ...
+
+    def broadcast(self, value: Any, name: str) -> Path:
+        """Make a picklable value readable by every worker."""
+        ...
+
+    def close(self) -> None:
+        """Give back workers and scratch space; a cluster that was there before keeps running."""
         ...

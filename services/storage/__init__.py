@@ -1,0 +1,1 @@
+"""Durable state: atomic files, committed units of work, run folders."""

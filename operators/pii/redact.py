@@ -10,6 +10,7 @@ import pyarrow as pa
 from pydantic import Field
 
 from datamill.operators.declaration import (
+    TEXT,
     ColumnType,
     Context,
     Effect,
@@ -18,7 +19,6 @@ from datamill.operators.declaration import (
     Params,
     Schema,
     operator,
-    text_need,
 )
 from datamill.operators.outcomes import then, without_nulls
 from datamill.services.engines.protocol import Outcome
@@ -43,7 +43,9 @@ class RedactParams(Params):
 
 
 def _reads(params: RedactParams) -> list[Need]:
-    return [text_need(column, params.on_null) for column in params.columns]
+    nullable = params.on_null != "error"
+    semantic = (*TEXT, "chat", "preference")
+    return [Need(column, semantic=semantic, nullable=nullable, field="params.columns") for column in params.columns]
 
 
 def counts_type(params: RedactParams) -> pa.DataType:

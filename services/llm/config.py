@@ -1,0 +1,125 @@
+"""Where requests go and within which limits; keys are looked up in the environment at the moment of use.
+
+The driver builds a `ServiceConfig` once per run and hands it to the workers as plain data. It holds no secret: the
+key is read from the environment (`OPENAI_API_KEY`, or the variable named by `api_key_env`) inside the process that
+sends, and `Redactor` takes it out of every text that comes back.
+"""
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Final, Literal
+from urllib.parse import SplitResult, urlsplit
+
+from pydantic import Field, ValidationError
+
+from datamill.errors import DatamillError, ExitCode
+from datamill.settings import LLMSettings, Settings
+
+OPENAI_URL: Final = "https://api.openai.com/v1"
+LOOPBACK: Final = frozenset({"127.0.0.1", "localhost", "::1"})
+
+
+class ServiceConfig(LLMSettings):
+    """Settings of the endpoint plus where a run keeps its state."""
+
+    cache_dir: Path | None = Field(None, description="folder of accepted replies; no cache when unset")
+    state_dir: Path | None = Field(None, description="folder of limits, budget and usage shared by the run's workers")
+    budget_usd: float | None = Field(None, ge=0, description="most money the run may spend; no limit when unset")
+    budget_tokens: int | None = Field(None, ge=0, description="most tokens the run may use; no limit when unset")
+    concurrency: int = Field(8, ge=1, description="requests in flight per worker process")
+    max_rate_limited: int = Field(12, ge=1, description="429 answers in a row that one request waits out")
+    max_wait_s: float = Field(600.0, gt=0, description="longest Retry-After that is waited for")
+    backoff_s: float = Field(0.5, gt=0, description="first pause before a repeated request; doubles each time")
+    max_repairs: int = Field(2, ge=0, description="times a model is told what is wrong with its reply and asked again")
+    structured: Literal["json_schema", "json_object", "prompt"] = Field(
+        "json_schema", description="how the server is asked for JSON; `prompt` relies on the text alone"
+    )
+    token_limit: Literal["max_tokens", "max_completion_tokens"] = Field(
+        "max_tokens", description="name of the completion limit on the wire"
+    )
+    api_key_env: str = Field("OPENAI_API_KEY", description="environment variable that holds the key")
+
+
+def worker_settings(
+    settings: Settings, *, state_dir: Path | None = None, cache_dir: Path | None = None, **overrides: Any
+) -> dict[str, Any]:
+    """Plain data for `Context.settings["llm"]`: the settings of the endpoint and of this run, no secrets."""
+    merged = settings.llm.model_dump() | {"budget_usd": settings.run.budget_usd} | overrides
+    config = ServiceConfig(**merged, state_dir=state_dir, cache_dir=cache_dir)
+    return config.model_dump(mode="json")
+
+
+def read_config(data: Mapping[str, Any] | None, env: Mapping[str, str] = os.environ) -> ServiceConfig:
+    """The configuration a worker was given, with `OPENAI_BASE_URL` filled in.
+
+    Raises:
+        DatamillError: `DM-LLM-001` when no endpoint or model is configured or a value is out of range.
+    """
+    try:
+        config = ServiceConfig.model_validate(dict(data or {}))
+    except ValidationError as error:
+        first = error.errors()[0]
+        name = ".".join(str(part) for part in first["loc"])
+        raise _not_configured(f"setting `llm.{name}`: {first['msg']}") from None
+    if not has_endpoint(config, env):
+        raise _not_configured("no LLM endpoint is configured")
+    return config.model_copy(update={"base_url": base_url(config, env)})
+
+
+def has_endpoint(config: LLMSettings, env: Mapping[str, str] = os.environ) -> bool:
+    """Whether requests have somewhere to go: an address, or a key for the default one."""
+    return bool(config.base_url or env.get("OPENAI_BASE_URL") or env.get("OPENAI_API_KEY"))
+
+
+def base_url(config: LLMSettings, env: Mapping[str, str] = os.environ) -> str:
+    """Address of the endpoint: setting, then `OPENAI_BASE_URL`, then OpenAI's own."""
+    return config.base_url or env.get("OPENAI_BASE_URL") or OPENAI_URL
+
+
+def endpoint_name(url: str) -> str:
+    """Address for people, logs and cache keys: host, port and path without credentials or query."""
+    parts = urlsplit(url)
+    return f"{_host(parts)}{parts.path.rstrip('/')}"
+
+
+def is_loopback(url: str) -> bool:
+    """Whether the endpoint is on this machine, where proxies do not apply and no key is needed."""
+    return urlsplit(url).hostname in LOOPBACK
+
+
+def api_key(config: ServiceConfig, env: Mapping[str, str] = os.environ) -> str | None:
+    """The key, None when the environment has none."""
+    return env.get(config.api_key_env) or None
+
+
+class Redactor:
+    """Replaces the key and credentials of the address in any text; its repr shows nothing."""
+
+    def __init__(self, key: str | None, url: str) -> None:
+        parts = urlsplit(url)
+        found = (key, parts.password, parts.query)
+        self._secrets = tuple(secret for secret in found if secret and len(secret) >= 4)
+
+    def __call__(self, text: str) -> str:
+        """The text without secrets."""
+        for secret in self._secrets:
+            text = text.replace(secret, "[redacted]")
+        return text
+
+    def __repr__(self) -> str:
+        return "Redactor()"
+
+
+def _host(parts: SplitResult) -> str:
+    host = parts.hostname or ""
+    return f"{host}:{parts.port}" if parts.port else host
+
+
+def _not_configured(message: str) -> DatamillError:
+    return DatamillError(
+        "DM-LLM-001",
+        message,
+        exit_code=ExitCode.INVALID,
+        fix="export OPENAI_BASE_URL=... OPENAI_API_KEY=... and set llm.model in datamill.toml",
+    )

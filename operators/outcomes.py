@@ -55,6 +55,38 @@ def keep_where(
     return Outcome(batch.filter(keep), left)
 
 
+def keep_within(
+    batch: pa.Table,
+    value: pl.Series,
+    low: float | None,
+    high: float | None,
+    *,
+    reasons: tuple[str, str],
+    detail: Values = None,
+) -> Outcome:
+    """Keep the rows with `low <= value <= high`; a null value says nothing, so its row stays.
+
+    Args:
+        batch: rows with system columns.
+        value: measured number per row.
+        low: smallest value kept; None is no bound.
+        high: largest value kept; None is no bound.
+        reasons: slugs of values below and above the bounds.
+        detail: text for people.
+    """
+    below = value < low if low is not None else pl.repeat(None, len(value), dtype=pl.Boolean, eager=True)
+    above = value > high if high is not None else pl.repeat(None, len(value), dtype=pl.Boolean, eager=True)
+    low_side = below.fill_null(value=False)
+    choice = pl.DataFrame({"low": low_side}).select(
+        reason=pl.when("low").then(pl.lit(reasons[0])).otherwise(pl.lit(reasons[1])),
+        threshold=pl.when("low").then(pl.lit(low, pl.Float64)).otherwise(pl.lit(high, pl.Float64)),
+    )
+    leaving = low_side | above.fill_null(value=False)
+    return keep_where(
+        batch, ~leaving, reason=choice["reason"], value=value, threshold=choice["threshold"], detail=detail
+    )
+
+
 def fates_of(
     batch: pa.Table,
     mask: pa.Array | pa.ChunkedArray | pl.Series | Sequence[bool | None],

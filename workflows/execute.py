@@ -1,0 +1,178 @@
+"""From an approved plan to a finished run: lock, record, run, outputs, gates, ledger files, report.
+
+`run_plan` is the one door: command line, chat and Python API all go through it, and it asks for the approval of the
+plan's digest before anything else.
+"""
+
+import time
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+
+from datamill.errors import DatamillError, ExitCode
+from datamill.services.engines.local import LocalEngine
+from datamill.services.engines.protocol import Engine
+from datamill.services.storage.atomic import remove_leftovers
+from datamill.services.storage.units import UnitStore
+from datamill.workflows.approval import require
+from datamill.workflows.events import EventStream, Listener, silent
+from datamill.workflows.gates import GateResult, check_gates
+from datamill.workflows.lock import run_lock
+from datamill.workflows.outputs import WrittenOutput, check_targets, write_output
+from datamill.workflows.paths import STATE_FOLDER, PathPolicy
+from datamill.workflows.plan import Plan
+from datamill.workflows.registration import register_outputs
+from datamill.workflows.run_files import write_run_files
+from datamill.workflows.run_record import RunRecord, new_run, point_latest, unfinished
+from datamill.workflows.runner import InterruptedRunError, Runner, RunOptions, StepResult
+
+STORE = "store"
+
+
+@dataclass(frozen=True)
+class RunRequest:
+    """How a plan is to be run.
+
+    Attributes:
+        project: project folder.
+        executor: `local`; other engines come as extras.
+        workers: worker processes, the number of cores when None.
+        options: see `RunOptions`.
+        allow_paths: further paths that may be read.
+        overwrite: the person's yes to replacing files datamill did not write.
+        command: the command that would run this again.
+        listener: gets every event.
+    """
+
+    project: Path
+    executor: str = "local"
+    workers: int | None = None
+    options: RunOptions = field(default_factory=RunOptions)
+    allow_paths: tuple[str, ...] = ()
+    overwrite: bool = False
+    command: str = "datamill run"
+    listener: Listener = silent
+
+
+@dataclass(frozen=True)
+class RunResult:
+    """A finished run.
+
+    Attributes:
+        run_id: name of the run.
+        folder: its folder.
+        status: `done` or `gate_failed`.
+        rows_in: rows (and quarantined records) of all inputs.
+        rows_out: rows of all outputs.
+        outputs: files written.
+        gates: gates measured.
+        steps: ledger counters by step.
+        seconds: wall time of this attempt.
+        resumed: whether an unfinished run was continued.
+    """
+
+    run_id: str
+    folder: Path
+    status: str
+    rows_in: int
+    rows_out: int
+    outputs: tuple[WrittenOutput, ...]
+    gates: tuple[GateResult, ...]
+    steps: Mapping[str, Mapping[str, int]]
+    seconds: float
+    resumed: bool
+
+    @property
+    def exit_code(self) -> ExitCode:
+        """5 when a gate failed."""
+        return ExitCode.OK if self.status == "done" else ExitCode.GATE_FAILED
+
+
+def make_engine(request: RunRequest) -> Engine:
+    """The engine a request names.
+
+    Raises:
+        DatamillError: `DM-ENV-002` (exit 6) for an executor this version does not have.
+    """
+    if request.executor == "local":
+        return LocalEngine(request.workers)
+    raise DatamillError(
+        "DM-ENV-002",
+        f"executor `{request.executor}` is not part of this version",
+        exit_code=ExitCode.MISSING_DEPENDENCY,
+        expected="local",
+        fix="add -e local",
+    )
+
+
+def run_plan(plan: Plan, request: RunRequest) -> RunResult:
+    """Run an approved plan, or go on with its unfinished run.
+
+    Raises:
+        DatamillError: exit 4 without approval; otherwise whatever stopped the run, which stays resumable.
+    """
+    approval = require(request.project, plan, f"{request.command} --approve {plan.short}")
+    with run_lock(request.project, plan.digest):
+        check_targets(request.project, plan, request.overwrite)
+        previous = unfinished(request.project, plan.digest)
+        record = previous or new_run(request.project, plan, asdict(approval), request.command)
+        point_latest(request.project, record.folder)
+        remove_leftovers(request.project / STATE_FOLDER)
+        events = EventStream(record.folder / "events.jsonl", request.listener)
+        events.emit("run_started", run=record.id, digest=plan.digest, resumed=previous is not None)
+        try:
+            return _run(plan, request, record, events, resumed=previous is not None)
+        except DatamillError as error:
+            status = "interrupted" if isinstance(error, InterruptedRunError) else "failed"
+            record.update(status=status, error=[issue.to_dict() for issue in error.issues])
+            events.emit("run_stopped", status=status, code=error.code, message=str(error))
+            raise
+        except KeyboardInterrupt:
+            record.update(status="interrupted")
+            events.emit("run_stopped", status="interrupted")
+            raise
+
+
+def _run(plan: Plan, request: RunRequest, record: RunRecord, events: EventStream, *, resumed: bool) -> RunResult:
+    started = time.perf_counter()
+    record.update(status="running")
+    policy = PathPolicy.of(request.project, request.allow_paths)
+    store = UnitStore(request.project / STATE_FOLDER / STORE)
+    engine = make_engine(request)
+    try:
+        runner = Runner(plan, engine, store, policy, events, request.options)
+        results = runner.run()
+    finally:
+        engine.close()
+    partial = request.options.until is not None
+    outputs = () if partial else _write_outputs(plan, request, results, events)
+    gates = tuple(check_gates(plan, results))
+    failed = [gate for gate in gates if not gate.passed]
+    status = "gate_failed" if failed else "partial" if partial else "done"
+    seconds = time.perf_counter() - started
+    books = {name: result.books.flat() for name, result in results.items()}
+    state = record.update(
+        status=status, finished=datetime.now(UTC).isoformat(timespec="seconds"), seconds=round(seconds, 3), steps=books,
+        outputs=[asdict(output) for output in outputs], gates=[asdict(gate) for gate in gates],
+    )  # fmt: skip
+    write_run_files(record, plan, results, state, request.project)
+    rows_in = sum(results[s.id].books.rows_in for s in plan.steps if s.is_source and s.id in results)
+    rows_out = sum(output.rows for output in outputs)
+    events.emit("run_done", status=status, rows_in=rows_in, rows_out=rows_out, seconds=round(seconds, 3))
+    return RunResult(
+        record.id, record.folder, status, rows_in, rows_out, outputs, gates, books, seconds, resumed
+    )  # fmt: skip
+
+
+def _write_outputs(
+    plan: Plan, request: RunRequest, results: Mapping[str, StepResult], events: EventStream
+) -> tuple[WrittenOutput, ...]:
+    written = []
+    for name, output in plan.outputs.items():
+        result = results[output.source]
+        file = write_output(request.project, name, output, result.shards, plan)
+        events.emit("output_written", output=name, path=output.path, rows=file.rows, reused=file.reused)
+        written.append(file)
+    register_outputs(request.project, plan, written, results)
+    return tuple(written)

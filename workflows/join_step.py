@@ -1,0 +1,91 @@
+"""Joining branches (`mix.concat`): rows of several parents one after another.
+
+A row that arrives by two branches is kept once, from the first parent, and counted as merged; columns that one
+parent lacks are null. Every shard is a unit of its own.
+"""
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from datamill.services.engines.protocol import Shard
+from datamill.services.engines.shards import read_shard
+from datamill.services.records import ID, Fate, fates
+from datamill.services.storage.units import UnitStore, unit_key
+from datamill.workflows.chain import StepCall, UnitReport, with_source
+from datamill.workflows.ledger import Books
+
+SAME_ROW = "same_row_from_another_branch"
+
+
+def joined_arrow_schema(schemas: Sequence[pa.Schema]) -> pa.Schema:
+    """Arrow schema of the union of several parents."""
+    plain = [schema.remove_metadata() for schema in schemas if schema.names]
+    return pa.unify_schemas(plain, promote_options="permissive") if plain else pa.schema([])
+
+
+@dataclass(frozen=True)
+class JoinTask:
+    """Brings one shard of one parent into the common shape; run by workers.
+
+    The operator sees the shard with its parent's name in the column `_parent` and returns what goes on.
+    """
+
+    store: UnitStore
+    call: StepCall
+    parents: tuple[str, ...]
+    shards: tuple[Shard, ...]
+    schema: pa.Schema
+    reuse: bool = True
+
+    def __call__(self, item: tuple[int, Shard]) -> list[UnitReport]:
+        """The unit of one shard."""
+        number, shard = item
+        parent = self.parents[number]
+        earlier = [
+            other for other, name in zip(self.shards, self.parents, strict=True)
+            if self.parents.index(name) < self.parents.index(parent)
+        ]  # fmt: skip
+        key = unit_key(self.call.key, shard.digest, parent, str(number), *(other.digest for other in earlier))
+        unit = self.store.load(key) if self.reuse else None
+        if unit is not None:
+            return [UnitReport(self.call.step, number, unit, reused=True)]
+        started = time.perf_counter()
+        rows, left, rows_in = self._join(shard, parent, earlier)
+        gone = {Fate.MERGED.value: left.num_rows} if left.num_rows else {}
+        reasons = {f"{Fate.MERGED.value}:{SAME_ROW}": left.num_rows} if left.num_rows else {}
+        books = Books(rows_in, rows.num_rows, 0, gone, reasons)
+        unit = self.store.commit(key, rows, left, books.flat(), time.perf_counter() - started)
+        return [UnitReport(self.call.step, number, unit, reused=False)]
+
+    def _join(self, shard: Shard, parent: str, earlier: Sequence[Shard]) -> tuple[pa.Table, pa.Table, int]:
+        before = read_shard(shard.path)
+        rows = conform(before, self.schema)
+        left = fates()
+        if earlier:
+            known = pa.concat_tables([read_shard(other.path, [ID]) for other in earlier])[ID]
+            doubled = pc.is_in(rows[ID], value_set=pc.unique(known))
+            left = with_source(_merged(rows.filter(doubled)), before)
+            rows = rows.filter(pc.invert(doubled))
+        operator, params = self.call.bind()
+        outcome = operator.run(
+            rows.append_column("_parent", pa.repeat(parent, rows.num_rows)), params, self.call.context()
+        )
+        return outcome.rows, left, before.num_rows
+
+
+def _merged(rows: pa.Table) -> pa.Table:
+    ids = rows[ID].to_pylist()
+    return fates([{"id": i, "fate": Fate.MERGED, "reason": SAME_ROW, "into": i} for i in ids])
+
+
+def conform(table: pa.Table, schema: pa.Schema) -> pa.Table:
+    """`table` with exactly the columns of `schema`, absent ones null."""
+    columns = [
+        table[field.name].cast(field.type) if field.name in table.column_names else pa.nulls(table.num_rows, field.type)
+        for field in schema
+    ]
+    return pa.table(columns, schema=schema)

@@ -27,9 +27,10 @@ _CARD_LENGTHS: Final = (
     (re.compile("220[0-4]"), {16}),
 )
 _CN_PROVINCES: Final = frozenset(
-    (*map(str, range(11, 16)), *map(str, range(21, 24)), *map(str, range(31, 38)), *map(str, range(41, 47)))
-    + (*map(str, range(50, 55)), *map(str, range(61, 66)), "71", "81", "82", "83")
-)
+    str(code)
+    for codes in (range(11, 16), range(21, 24), range(31, 38), range(41, 47), range(50, 55), range(61, 66))
+    for code in codes
+) | {"71", "81", "82", "83"}
 _CN_WEIGHTS: Final = (7, 9, 10, 5, 8, 4, 2, 1, 6, 3, 7, 9, 10, 5, 8, 4, 2)
 _PHONE_WORD: Final = (
     r"(?i:\b(?:tel(?:e(?:phone|fone|fono|f))?|phone|mobile|cell|call|fax|whatsapp|celular|m[oó]vil|fone|zap)\b"

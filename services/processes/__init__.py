@@ -1,0 +1,1 @@
+"""Processes with a lifetime of their own that may hang and are then killed."""

@@ -51,10 +51,11 @@ def worker_settings(
 
 
 def read_config(data: Mapping[str, Any] | None, env: Mapping[str, str] = os.environ) -> ServiceConfig:
-    """The configuration a worker was given, with `OPENAI_BASE_URL` filled in.
+    """The configuration a worker was given.
 
     Raises:
-        DatamillError: `DM-LLM-001` when no endpoint or model is configured or a value is out of range.
+        DatamillError: `DM-LLM-001` when no endpoint is configured, a value is out of range, or the address holds
+            credentials (it is shown and stored, so it may not).
     """
     try:
         config = ServiceConfig.model_validate(dict(data or {}))
@@ -64,7 +65,14 @@ def read_config(data: Mapping[str, Any] | None, env: Mapping[str, str] = os.envi
         raise _not_configured(f"setting `llm.{name}`: {first['msg']}") from None
     if not has_endpoint(config, env):
         raise _not_configured("no LLM endpoint is configured")
-    return config.model_copy(update={"base_url": base_url(config, env)})
+    parts = urlsplit(base_url(config, env))
+    if parts.scheme not in {"http", "https"} or not parts.hostname:
+        raise _not_configured("the address of the LLM endpoint is no http or https URL")
+    if "@" in parts.netloc or parts.query:
+        raise _not_configured(
+            f"the address of the LLM endpoint may hold no credentials: put them in {config.api_key_env}"
+        )
+    return config
 
 
 def has_endpoint(config: LLMSettings, env: Mapping[str, str] = os.environ) -> bool:
@@ -94,18 +102,14 @@ def api_key(config: ServiceConfig, env: Mapping[str, str] = os.environ) -> str |
 
 
 class Redactor:
-    """Replaces the key and credentials of the address in any text; its repr shows nothing."""
+    """Replaces the key in any text; its repr shows nothing."""
 
-    def __init__(self, key: str | None, url: str) -> None:
-        parts = urlsplit(url)
-        found = (key, parts.password, parts.query)
-        self._secrets = tuple(secret for secret in found if secret and len(secret) >= 4)
+    def __init__(self, key: str | None) -> None:
+        self._key = key if key and len(key) >= 4 else None
 
     def __call__(self, text: str) -> str:
-        """The text without secrets."""
-        for secret in self._secrets:
-            text = text.replace(secret, "[redacted]")
-        return text
+        """The text without the key."""
+        return text.replace(self._key, "[redacted]") if self._key else text
 
     def __repr__(self) -> str:
         return "Redactor()"

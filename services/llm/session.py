@@ -40,7 +40,7 @@ class Session:
         self.endpoint = endpoint_name(url)
         if key is None and not is_loopback(url):
             raise _no_key(config, self.endpoint)
-        self.redact = Redactor(key, url)
+        self.redact = Redactor(key)
         self._config = config
         self._client = AsyncOpenAI(
             api_key=key or NO_KEY,

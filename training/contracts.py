@@ -133,7 +133,7 @@ class SelectionPlan:
     """The rows to train on next.
 
     Attributes:
-        ids: chosen rows in training order, without repeats.
+        ids: chosen rows without repeats, in an order that is fit for training (never sorted by score).
         scores: a score for every scored candidate (larger is better); empty for a method that does not score.
         metadata: JSON-ready facts for ledger and report; `warnings` is a list of sentences.
     """
@@ -171,20 +171,25 @@ P = TypeVar("P", bound=Params)
 
 @dataclass(frozen=True, slots=True)
 class SelectorDeclaration(Generic[P]):
-    """A registered selector; `factory(params)` builds it."""
+    """A registered selector; `factory(params)` builds it.
+
+    `obsolete` names parameters of other tools' configurations that have no meaning here, each with the reason; the
+    registry takes them out and says so, all other unknown keys are errors.
+    """
 
     name: str
     summary: str
     params: type[P]
     factory: Callable[[P], Selector]
     reference: str = ""
+    obsolete: Mapping[str, str] = field(default_factory=dict)
 
 
 _SELECTORS: dict[str, SelectorDeclaration[Any]] = {}
 
 
 def selector(
-    name: str, summary: str, *, params: type[P], reference: str = ""
+    name: str, summary: str, *, params: type[P], reference: str = "", obsolete: Mapping[str, str] | None = None
 ) -> Callable[[Callable[[P], Selector]], Callable[[P], Selector]]:
     """Register the decorated class (called with its parameters) as selector `name`.
 
@@ -193,10 +198,11 @@ def selector(
         summary: one sentence for the catalogue.
         params: frozen pydantic model of the parameters.
         reference: paper or specification.
+        obsolete: keys of a DataFlex configuration that mean nothing here, and why.
     """
 
     def register(factory: Any) -> Any:
-        _SELECTORS[name] = SelectorDeclaration(name, summary, params, factory, reference)
+        _SELECTORS[name] = SelectorDeclaration(name, summary, params, factory, reference, obsolete or {})
         return factory
 
     return register

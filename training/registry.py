@@ -60,7 +60,7 @@ def find_selector(name: str) -> SelectorDeclaration[Any]:
         field="component_name",
         expected=f"one of {', '.join(known)}",
         nearest=nearest(name, known),
-        fix="datamill train --list-components",
+        fix="correct component_name",
     )
 
 
@@ -91,14 +91,22 @@ def _issue(model: type[Params], owner: str, problem: Mapping[str, Any]) -> Issue
     )
 
 
+def split_obsolete(name: str, params: Mapping[str, Any]) -> tuple[dict[str, Any], tuple[str, ...]]:
+    """Parameters without those a DataFlex configuration may carry but that mean nothing here, and a note on each."""
+    obsolete = find_selector(name).obsolete
+    notes = tuple(f"`{key}` of `{name}` is not needed: {obsolete[key]}" for key in params if key in obsolete)
+    return {key: value for key, value in params.items() if key not in obsolete}, notes
+
+
 def build_selector(name: str, params: Mapping[str, Any] | None = None) -> Selector:
-    """The selector `name` with checked parameters.
+    """The selector `name` with checked parameters; obsolete ones are left out (`split_obsolete` tells which).
 
     Raises:
         DatamillError: `DM-SIG-010` (unknown name) or `DM-SIG-011` (unknown or bad parameter).
     """
     declaration = find_selector(name)
-    return declaration.factory(check_params(declaration.params, params or {}, name))
+    kept, _ = split_obsolete(name, params or {})
+    return declaration.factory(check_params(declaration.params, kept, name))
 
 
 def build_provider(request: SignalRequest) -> SignalProvider:

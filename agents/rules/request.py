@@ -41,9 +41,9 @@ _QUOTED_RE = re.compile(r"\"[^\"\n]{1,60}\"|“[^”\n]{1,60}”|`[^`\n]{1,60}`|
 _NAME_RE = re.compile(r"(?<![A-Za-z0-9_./-])[A-Za-z][A-Za-z0-9]*(?:_[A-Za-z0-9]+)+(?![A-Za-z0-9_/])")
 _MODEL_RE = re.compile(
     r"(?<![A-Za-z0-9_./-])(?:[A-Za-z][\w.-]*/)?"
-    r"(?:code-?qwen|qwen|tiny-?llama|code-?llama|llama|smollm|mistral|mixtral|ministral|gemma|phi-?\d|deepseek|yi-\d|baichuan|internlm|"
-    r"chatglm|glm-?\d|pythia|gpt-?neo|gpt-?j|gpt-?2|olmo|falcon|bloomz?|opt-\d|minicpm|stablelm|tiny-?qwen|bert|roberta|bge|e5|sabia|tucano)"
-    r"[A-Za-z0-9.\-]*[A-Za-z0-9](?:[- ]v?\d+(?:\.\d+)*(?![\d.]*\s?%))?(?:[ -]\d+(?:\.\d+)?\s?[BbMm](?![A-Za-z]))?(?:[- ](?:instruct|base|chat|it)\b)?",
+    r"(?:code-?qwen|tiny-?qwen|qwen|tiny-?llama|code-?llama|llama|smollm|mistral|mixtral|ministral|gemma|phi-?\d|deepseek|yi-\d|baichuan|internlm|"
+    r"chatglm|glm-?\d|pythia|gpt-?neo|gpt-?j|gpt-?2|olmo|falcon|bloomz?|opt-\d|minicpm|stablelm|bert|roberta|bge|e5|sabia|tucano)"
+    r"(?!-?factory|-?lab|-?cpp)(?:[A-Za-z0-9.\-]*[A-Za-z0-9])?(?:[- ]v?\d+(?:\.\d+)*(?![\d.]*\s?[%BbMm]))?(?:[ -]\d+(?:\.\d+)?\s?[BbMm](?![A-Za-z]))?(?:[- ](?:instruct|base|chat|it)\b)?",
     re.IGNORECASE,
 )
 _ENCODING_RE = re.compile(r"(?<![A-Za-z0-9])(?:latin[- ]?1|iso[- ]?8859-?1\d?|cp-?125\d|windows-125\d|utf[- ]?(?:8|16)|gb(?:k|2312|18030)|big5|shift[-_]jis)(?![A-Za-z0-9])", re.IGNORECASE)

@@ -1,0 +1,144 @@
+"""Column names in a request: named outright, or implied by nouns such as "answers" and 指令.
+
+With an inspection only columns of the file are chosen; without one the names usual in the field stand in.
+"""
+
+import re
+
+from datamill.agents.inspection import InputFacts, Inspection, Role
+from datamill.agents.rules.request import Request
+
+_WORD = r"[\"'`“‘「]?(?P<name>[A-Za-z_][\w.-]*|[一-鿿]{1,6})[\"'`”’」]?"
+_COLUMN = r"(?:columns?|fields?|cols?|colunas?|columnas?|campos?)"
+_PATTERNS = tuple(
+    re.compile(pattern, re.IGNORECASE)
+    for pattern in (
+        rf"{_COLUMN} (?:is |are |é |e |es |se |que se )?(?:called|named|chama(?:da|do)?|llama(?:da|do)?)? ?(?:is |are |:|=)? ?{_WORD}",
+        rf"(?:the |da |do |na |no |a |o |la |el )?{_WORD} {_COLUMN}(?![\w])",
+        rf"(?:text|texto) (?:is |está |esta )?(?:in|em|en) {_WORD}(?= |,|\.|$)",
+        r"[\"'`“「]?(?P<name>[A-Za-z_][\w-]*)[\"'`”」]?\s?(?:这一?)?(?:列|字段)",
+        r"(?:列名?|字段)(?:是|为|叫|:|：)?\s?[\"'`“「]?(?P<name>[A-Za-z_][\w-]*|[一-鿿]{1,4})[\"'`”」]?",
+        r"(?:de-?dup\w*|duplic\w*|duplicad\w*|unique|uniq|去重) (?:them |rows |it |everything |las filas |as linhas )?(?:by|on|based on|using|por|pelo|pela|segun|con base en) (?:the |o |a |el |la |its )?[\"'`“]?(?P<name>[A-Za-z_][\w-]*)[\"'`”]?",
+        r"(?:按|根据|基于)\s?[\"'`“]?(?P<name>[A-Za-z_][\w-]*)[\"'`”]?\s?(?:列|字段)?(?:去重|分层|均衡)",
+    )
+)
+_MORE = re.compile(rf"^\s*(?:,|and|e|y|&|和|与|、|\+|or|ou|o)\s*{_WORD}", re.IGNORECASE)
+_STOP = frozenset(
+    "the a an and or of in is are all each every other only just text_ column columns field fields called named o as os um uma e y el la los las de do da un una that this with for by to from which my our its their que nao sem com con sin por exact near minhash "
+    "first new key same both two three these those extra unused any each single target language only id_ keep drop remove delete select apenas solo chama llama se not if then also but into jaccard threshold meaning embedding".split()
+)
+
+_NOUNS: tuple[tuple[Role, str], ...] = (
+    ("instruction", r"\binstructions?\b(?! (?:set|data|tun|follow|dataset|pairs))|\bprompts?\b|\binstruc(?:ao|oes|cion|ciones)\b|指令(?!集|数据|微调)|提示词"),
+    ("output", r"\boutputs?\b(?! (?:to|dir|path|file|folder|as|in))|\banswers?\b|\bresponses?\b|\brepl(?:y|ies)\b|\bcompletions?\b|\brespostas?\b|\brespuestas?\b|\bsaidas?\b|\bsalidas?\b|输出(?!到|为|成)|回答|回复|答复"),
+    ("question", r"\bquestions?\b|\bproblems?\b|\bperguntas?\b|\bpreguntas?\b|\bproblemas?\b|问题|题目"),
+    ("messages", r"\bconversations?\b|\bdialog\w*|\bchats?\b|\bconversas?\b|\bconversaciones\b|对话|会话"),
+)
+CONVENTION: dict[Role, str] = {
+    "instruction": "instruction", "output": "output", "question": "question", "answer": "answer", "messages": "messages",
+    "text": "text", "solution": "solution", "source": "source", "score": "score", "chosen": "chosen", "rejected": "rejected",
+    "input": "input", "prediction": "prediction", "language": "lang", "id": "id",
+}  # fmt: skip
+
+
+def named_columns(request: Request) -> tuple[tuple[str, int], ...]:
+    """`(name, position)` of columns the request names outright, in order.
+
+    >>> [name for name, _ in named_columns(Request("tire CPF das colunas pergunta e resposta"))]
+    ['pergunta', 'resposta']
+    """
+    found: dict[int, str] = {}
+    for pattern in _PATTERNS:
+        for match in pattern.finditer(request.text):
+            name, start = match["name"], match.start("name")
+            if _acceptable(name) and not _is_path(request, start):
+                found.setdefault(start, name)
+                if re.search(r"columns|fields|cols|colunas|columnas|campos|列|字段|by|por|on", match.group(), re.IGNORECASE):
+                    _add_listed(request, match.end(), found)
+                    _add_earlier(request, match.start("name"), match.group(), found)
+    return tuple((found[start], start) for start in sorted(found))
+
+
+def _acceptable(name: str) -> bool:
+    return name.lower() not in _STOP and not re.fullmatch(r"columns?|fields?|colunas?|columnas?|campos?", name, re.IGNORECASE)
+
+
+def _is_path(request: Request, position: int) -> bool:
+    return any(span.start <= position < span.end for span in (*request.paths, *request.urls))
+
+
+def _add_listed(request: Request, end: int, found: dict[int, str]) -> None:
+    """Take `b` and `c` of `columns a, b and c`."""
+    while match := _MORE.match(request.text[end:]):
+        start = end + match.start("name")
+        if not _acceptable(match["name"]) or _is_path(request, start) or _is_verb(request, start, end + match.end()):
+            return
+        found.setdefault(start, match["name"])
+        end += match.end()
+
+
+def _add_earlier(request: Request, start: int, matched: str, found: dict[int, str]) -> None:
+    """Take `a` of `the a and b columns`."""
+    if not re.search(r"(?:columns|fields|colunas|columnas|campos|列|字段)$", matched, re.IGNORECASE):
+        return
+    before = re.search(r"[\"'`“]?([A-Za-z_][\w-]*)[\"'`”]?\s*(?:,|and|e|y|&|和|与)\s*[\"'`“]?$", request.text[:start])
+    if before and _acceptable(before.group(1)):
+        found.setdefault(before.start(1), before.group(1))
+
+
+def _is_verb(request: Request, start: int, end: int) -> bool:
+    """A listed word that begins the next wish (`column body, keep ...`) is no column."""
+    word = request.folded[start:end].strip("\"'`")
+    verbs = r"(?:keep|remov|drop|writ|sav|export|split|sampl|train|translat|filter|dedup|then|mant|fiqu|salv|divid|guard|quit|elimin|conserv|mask|replace|output|use|report|only|no|don|min|max|at|case|ignor|threshold|seed)\w*"
+    return re.fullmatch(verbs, word) is not None
+
+
+def implied_roles(request: Request, start: int, end: int) -> tuple[Role, ...]:
+    """Roles of the nouns in `[start, end)`, nearest to the end first."""
+    stretch = request.masked[start:end]
+    hits = [(match.start(), role) for role, pattern in _NOUNS for match in re.finditer(pattern, stretch)]
+    return tuple(dict.fromkeys(role for _, role in sorted(hits, reverse=True)))
+
+
+def column_for(role: Role, facts: InputFacts | None) -> str | None:
+    """The column that plays `role`: from the inspected file, else the usual name; None when the file has none."""
+    if facts is None or not facts.columns:
+        return CONVENTION[role]
+    found = facts.column(role)
+    if found:
+        return found
+    stand_in: dict[Role, tuple[Role, ...]] = {
+        "output": ("answer", "solution"), "instruction": ("question",), "question": ("instruction", "text"),
+        "answer": ("output", "solution"), "solution": ("answer", "output"),
+    }  # fmt: skip
+    return next((name for other in stand_in.get(role, ()) if (name := facts.column(other))), None)
+
+
+def text_columns(facts: InputFacts | None, instruction_like: bool) -> tuple[str, ...]:
+    """Columns a text operator reads when the request names none.
+
+    Args:
+        facts: the inspected file.
+        instruction_like: without inspection, whether the request speaks of instruction data.
+    """
+    if facts is None or not facts.columns:
+        return ("instruction", "output") if instruction_like else ("text",)
+    if facts.column("text"):
+        return (str(facts.column("text")),)
+    pairs = [facts.column(role) for role in ("instruction", "question", "output", "solution", "answer")]
+    chosen = tuple(dict.fromkeys(name for name in pairs if name and _is_text(facts, name)))
+    if chosen:
+        return chosen
+    longest = sorted((c for c in facts.columns if c.dtype == "string"), key=lambda c: -c.mean_chars)
+    return (longest[0].name,) if longest else ()
+
+
+def _is_text(facts: InputFacts, name: str) -> bool:
+    return any(column.name == name and column.dtype == "string" for column in facts.columns)
+
+
+def facts_for(inspection: Inspection | None, path: str | None = None) -> InputFacts | None:
+    """Facts of the input at `path`, or of the first one."""
+    if inspection is None or not inspection.inputs:
+        return None
+    return next((facts for facts in inspection.inputs if facts.path == path), inspection.inputs[0])

@@ -1,0 +1,185 @@
+"""Which data a request names, and what each is for: input, output, evaluation set, target, older set to compare with.
+
+Paths win over names; a name such as `c4_demo` or "dolly" stands for an attached or registered file of that name.
+"""
+
+import re
+from dataclasses import dataclass
+from typing import Literal
+
+from datamill.agents.rules.request import MODEL, NAME, PATH, Request
+
+Purpose = Literal["input", "output", "eval", "target", "against", "column", "delete"]
+
+BENCHMARKS = (
+    r"gsm-?8k|mmlu(?:[-_ ](?:stem|pro|redux))?|human-?eval(?:\+)?|mbpp|arc(?:-?(?:c|e|challenge|easy))?|hellaswag|truthfulqa|bbh|big-?bench(?: hard)?|"
+    r"c-?eval|cmmlu|agi-?eval|if-?eval|mt-?bench|alpaca-?eval|aime(?:\s?\d{2,4})?|gpqa|winogrande|piqa|boolq|squad|svamp|mawps|asdiv|aqua|"
+    r"math(?:-?500)?(?=[\s_-]*(?:test|dev|val|bench|train|测试|验证))|livecodebench|swe-?bench|xnli|xquad|belebele|flores|enem|oab"
+)
+DATASETS = (
+    r"dolly(?:[- ]15k)?|open-?hermes(?:[- ]?[\d.]+)?|ultra-?chat|ultra-?feedback|oasst\d?|open-?orca|meta-?math(?:qa)?|numina-?math|wizard-?lm|"
+    r"slim-?orca|code-?alpaca|evol-?instruct-code|magicoder|hh-?rlhf|tulu(?:[- ]?\d)?|lima|belle|firefly|flan(?:[- ]?v2)?|no-?robots|open-?math\w*|"
+    r"wikipedia|wiki(?:text)?|c4|mc4|oscar|redpajama|slimpajama|fineweb(?:-edu)?|the pile|dolma|starcoder data|cosmopedia|tiny-?stories|cc-?news|"
+    r"(?<=on )alpaca|(?<=of )alpaca|(?<=from )alpaca|(?<=em )alpaca|(?<=con )alpaca|(?<=with )alpaca|alpaca(?=[- ](?:data|set|gpt|clean))"
+)
+_SPLIT = r"(?:[\s_-]*(?:'s |的)?(?P<split>dev(?:elopment)?|val(?:idation|id)?|test(?:ing|e)?|train(?:ing)?|prueba|validac\w+|desenvolvimento|desarrollo|treino|entrenamiento|测试|验证|开发|训练)(?:集|[\s_-]*(?:set|split))?(?![a-z]))?"
+_BENCHMARK_RE = re.compile(rf"(?<![a-z0-9_])(?P<name>{BENCHMARKS})(?![a-z0-9]){_SPLIT}")
+_DATASET_RE = re.compile(rf"(?<![a-z0-9_])(?P<name>{DATASETS})(?![a-z0-9])(?! (?:rules?|filter|format|style|heuristic)){_SPLIT}")
+_SPLIT_FIRST_RE = re.compile(rf"(?<![a-z])(?P<split>dev|test|validation|val|train|teste?|prueba|validac\w+)(?: set| split)? (?:of|from|do|da|de|del) (?:the )?(?P<name>{BENCHMARKS}|gsm8k|math)(?![a-z0-9])")
+_SPLITS = {
+    "dev": r"dev|desenv|desarr|开发", "val": r"val|验证", "test": r"test|prueba|测试", "train": r"train|treino|entren|训练",
+}  # fmt: skip
+
+_WRITE = (
+    r"(?:writ\w*|sav\w*|output|export\w*|store|dump|put|result\w*|"
+    r"escrev\w*|salv\w*|grav\w*|export\w*|escrib\w*|guard\w*|saida|salida|resultado\w*|"
+    r"输出|保存|写入?|存(?:到|为|成|入)?|导出|结果)"
+)
+_OUTPUT_BEFORE = re.compile(
+    rf"{_WRITE}[^.;。]{{0,30}}?(?:to|into|in|as|at|under|em|en|para|a|como|no|na|到|至|为|成|在|:|=)?\s*(?:the |the folder |o |a |el |la |folder |pasta |carpeta |arquivo |archivo |文件夹?|目录)?\s*$"
+    rf"|(?:->|=>|>|→|\binto)\s*$|(?:^|[^a-z])-o\s*$|输出到\s*$"
+)
+_PLAIN_TO = re.compile(r"(?:\bto|\bpara|\ba|到)\s*(?:the (?:file |folder )?)?$")
+_NOT_TO = re.compile(r"(?:compar\w*|relative|close|similar|applied|according|next|respect|convert \w+|add(?:ed)?|append\w*)\s+(?:\w+ )?to\s*$")
+_AGAINST = re.compile(
+    r"(?:against|already in|not in|compar\w* (?:to|with|against)|versus|vs\.?|contra|ja (?:esta\w*|existe\w*) em|ya (?:esta\w*|existe\w*) en|older (?:set|release|version)|previous (?:release|set|version)|"
+    r"overlap\w*(?: with)?|appears? in|present in|found in|contained in|seen in|"
+    r"与|和|跟|已(?:经)?(?:在|有)(?:的)?|对比|比对)\s*(?:the |o |a |os |as |el |la |los |las |our |old |file |questions (?:of|in) |perguntas (?:de|do) )*\s*$"
+)
+_TARGET = re.compile(r"(?:target(?:s|ing|ed)?|aim\w*|towards?|alvo|objetivo|目标(?:集)?|为目标|以)\s*(?:set|dataset|data|conjunto|is|are|=|:|at|on|集|为|是|the|o|a|el|la|de|as)?\s*(?:set|is|=|:|at|on|the|是)?\s*$")
+_TARGET_AFTER = re.compile(r"^\s*(?:set |split |\w+ )?(?:as|como|is|being|作为|为|当)\s*(?:a |the |o |el |nosso |our )*(?:target|alvo|objetivo|目标)")
+_EVAL = re.compile(r"(?:eval\w*|test(?:e|s|ing)?(?: set| questions?)?|benchmark\w*|held-?out|validat\w*|monitor\w*|de-?contaminat\w*[^.;]{0,24}|descontamin\w*[^.;]{0,24}|leak\w*[^.;]{0,20}|vaz\w*[^.;]{0,20}|contamin\w*[^.;]{0,24}|评测集?|测试集?|验证集?|泄[漏露]|去污染?)\s*(?:is|are|against|with|on|from|file|set|the|=|:|in|em|en|com|con|contra|de|del|do|no|na|是|为|与|和)*\s*(?:the |file |o |a |el |la |set )*$")
+_DELETE = re.compile(r"(?:delet\w*|eras\w*|remov\w*|rm -rf|wipe|apag\w*|borr\w*|elimin\w*|exclu\w*|删(?:除|掉)?)\s*(?:the |a |o |la |el |file |folder |pasta |carpeta |arquivo |original |raw |目录|文件夹?)*\s*$")
+_COLUMN_BEFORE = re.compile(r"(?:columns?|fields?|colunas?|columnas?|campos?|by|por|列|字段|按|called|named)\s*(?:the |o |a |el |la )?\s*[:=]?\s*$")
+_COLUMN_AFTER = re.compile(r"^\s*(?:columns?|fields?|colunas?|columnas?|campos?|列|字段)")
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """Data named by a request.
+
+    Attributes:
+        name: path as written, or name.
+        purpose: what it is for.
+        start: first character.
+        end: one past the last.
+        is_path: whether it is a path rather than a name.
+        split: `dev`, `val`, `test`, `train` or empty.
+        benchmark: whether it is a public evaluation set.
+    """
+
+    name: str
+    purpose: Purpose
+    start: int
+    end: int
+    is_path: bool = True
+    split: str = ""
+    benchmark: bool = False
+
+    @property
+    def key(self) -> str:
+        """`gsm8k:test`, the form under which evaluation sets are registered."""
+        return f"{self.name}:{self.split}" if self.split else self.name
+
+
+def sources(request: Request) -> tuple[Source, ...]:
+    """Every path, data set name and benchmark of a request, in order."""
+    found = [Source(span.text, _purpose(request, span.start, span.end), span.start, span.end, split=_split(span.text)) for span in request.paths]
+    found += _named(request)
+    found += _benchmarks(request)
+    return tuple(sorted(found, key=lambda source: source.start))
+
+
+def _purpose(request: Request, start: int, end: int) -> Purpose:
+    text = request.masked
+    clause = request.sentence_at(start)
+    before = text[max(clause.start, start - 60) : start].rsplit(PATH, 1)[-1]
+    after = text[end : end + 40]
+    if _TARGET_AFTER.search(after) or _TARGET.search(before):
+        return "target"
+    if _DELETE.search(before):
+        return "delete"
+    if re.search(r"^(?:\./)?(?:out|outputs?|saida|salida|results?|exports?)/", text_of(request, start, end)):
+        return "output"
+    if _EVAL.search(before):
+        return "eval"
+    if _AGAINST.search(before) or re.search(r"^\s*(?:里)?(?:已有|已经有|重复的)", after):
+        return "against"
+    if _OUTPUT_BEFORE.search(before) or (_PLAIN_TO.search(before) and not _NOT_TO.search(before) and _is_later_path(request, start)):
+        return "output"
+    if re.search(r"(?:^|[/_.-])(?:eval|test|dev|val|validation|heldout|benchmark)(?:[/_.-]|$)", text_of(request, start, end)):
+        return "eval"
+    return "input"
+
+
+def text_of(request: Request, start: int, end: int) -> str:
+    """Folded text of a span, unmasked."""
+    return request.folded[start:end]
+
+
+def _is_later_path(request: Request, start: int) -> bool:
+    return any(span.start < start for span in request.paths) or re.search(r"\.(?:jsonl|json|csv|parquet)$", request.text) is not None
+
+
+def _split(name: str) -> str:
+    folded = name.lower()
+    for split, pattern in _SPLITS.items():
+        if re.search(rf"(?:^|[/_.\s-])(?:{pattern})\w*(?:[/_.\s-]|$)", folded):
+            return split
+    return ""
+
+
+def _named(request: Request) -> list[Source]:
+    found = []
+    for span in request.names:
+        before, after = request.masked[max(0, span.start - 24) : span.start], request.masked[span.end : span.end + 16]
+        if _COLUMN_BEFORE.search(before) or _COLUMN_AFTER.search(after):
+            continue
+        if re.search(rf"^\s*(?:,|and|e|y|和|与)\s*{NAME}+\s*(?:columns|colunas|columnas|两?列|字段)", request.masked[span.end : span.end + 40]):
+            continue
+        if re.fullmatch(r"(?:benchmarks?|eval|dev|test|val)_?\w*|\w+_(?:dev|test|val|eval|validation)", span.text.lower()):
+            purpose = _purpose(request, span.start, span.end)
+            purpose = purpose if purpose in {"target", "against"} else "eval"
+        elif not re.search(r"(?:demo|set|data|corpus|train|raw|web|wiki|chat|code|news|zh|en|pt|es|v\d|clean|pool)", span.text.lower()):
+            continue
+        else:
+            purpose = _purpose(request, span.start, span.end)
+        found.append(Source(span.text, "input" if purpose == "output" else purpose, span.start, span.end, False, _split(span.text)))
+    return found
+
+
+def _benchmarks(request: Request) -> list[Source]:
+    text = request.masked
+    found: dict[int, Source] = {}
+    for match in _SPLIT_FIRST_RE.finditer(text):
+        found[match.start()] = _benchmark(request, match)
+    for pattern, is_benchmark in ((_BENCHMARK_RE, True), (_DATASET_RE, False)):
+        for match in pattern.finditer(text):
+            if not any(source.start <= match.start() < source.end for source in found.values()):
+                source = _benchmark(request, match, is_benchmark)
+                found[match.start()] = source
+    return list(found.values())
+
+
+def _benchmark(request: Request, match: re.Match[str], is_benchmark: bool = True) -> Source:
+    name = re.sub(r"[^a-z0-9]+", "_", match["name"]).strip("_").replace("gsm_8k", "gsm8k").replace("human_eval", "humaneval")
+    split = _split(match["split"] or "")
+    start, end = match.start(), match.end()
+    sentence = request.sentence_at(start)
+    before = request.masked[max(sentence.start, start - 60) : start]
+    if _TARGET_AFTER.search(request.masked[end : end + 40]) or _TARGET.search(before):
+        return Source(name, "target", start, end, False, split, is_benchmark)
+    if is_benchmark and split != "train":
+        return Source(name, "eval", start, end, False, split, is_benchmark)
+    return Source(name, _purpose(request, start, end) if not is_benchmark else "input", start, end, False, split, is_benchmark)
+
+
+def model_name(request: Request) -> str | None:
+    """The language model the request names, as written."""
+    models = request.models
+    return models[0].text if models else None
+
+
+def is_masked_model(character: str) -> bool:
+    """Whether a masked character belongs to a model's name."""
+    return character == MODEL

@@ -1,0 +1,244 @@
+"""Training wishes in a request: stage, model, paradigm, method, and every number that belongs to them.
+
+Methods and keys are those of the training layer and of LLaMA-Factory; a method that is not built yet is still
+understood, so that it can be named as missing with all that was said about it.
+"""
+
+import re
+from dataclasses import dataclass, field
+from typing import Any
+
+from datamill.agents.rules.quantities import Quantity, quantities
+from datamill.agents.rules.request import Request
+from datamill.agents.rules.sources import Source, model_name
+
+PARADIGMS = {"select": "dynamic_select", "mix": "dynamic_mix", "reweight": "dynamic_weight", "order": "dynamic_reorder", "static": "static"}
+
+_TRAIN = re.compile(
+    r"fine-?\s?tun\w*|\btrain(?:ing|ed)?\b(?!\s*(?:set|data\b|split|file|rows|examples|/|,? ?test|corpus|dataset|data|集))|\bsft\b(?! (?:set|data|dataset|corpus|format|json))|"
+    r"\bdpo\b(?! (?:set|data|pairs|dataset|format))|\bkto\b|\bq?lora\b|\bpre-?train\w*|\btrein[aeo]\w*|\bentren[ae]\w*|\bajust(?:a|ar|e)\b|\bafin(?:a|ar|e)\b|微调|训练(?!集|数据|样本|语料)|预训练"
+)
+_NOT_TRAIN = re.compile(
+    r"(?:for|before|prior to|antes (?:de|do|da)|para (?:o |a |el |la |un |um )?|ready (?:to|for)|用于|以便|适合|供|做成?|准备|in) ?(?:the |later |a |my |our )*(?:sft|dpo|training|train|fine-?\s?tun\w*|treino|treinamento|treinar|treina\w*|entren\w*|ajuste|微调|训练|预训练|pre-?train\w*)\b(?! (?:\ue004|on|with|using))"
+    r"|(?:用于|做|准备|before|for|para) ?(?:sft|微调|训练|预训练)|(?:sft|dpo|训练|微调)[ ]?(?:set|data|dataset|数据集?|集|用)|treino\s?[/e]|train\s?[/,]|conjunto de (?:treino|entrenamiento)|data de trein\w+|datos de entren\w+|dados de trein\w+"
+)
+_METHODS: tuple[tuple[str, str, str], ...] = (
+    ("select", "cluster_less", r"cluster[- _]?less"),
+    ("select", "delta_loss", r"delta[- _]?loss|loss[- _]delta|(?:perda|perdida) delta|delta d[ae] (?:perda|la perdida|perdida)|损失差|delta ?损失|损失(?:变化|下降)量"),
+    ("select", "tsds", r"\btsds\b"),
+    ("select", "icons", r"\bicons\b (?:select|voting|method)|\bicons\b(?= )"),
+    ("select", "rds_plus", r"\brds\s?(?:\+|plus)"),
+    ("select", "bm25", r"\bbm-?25\b"),
+    ("select", "infobatch", r"infobatch"),
+    ("select", "rho_loss", r"\brho-?(?:1|loss)"),
+    ("select", "greats", r"\bgreats\b"),
+    ("mix", "doremi", r"doremi|do-?re-?mi"),
+    ("mix", "odm", r"\bodm\b|online data mixing"),
+    ("mix", "dynamic_moe", r"dynamic[- ]?moe|moe[- ]?(?:based )?mix\w*|router (?:logits|based)"),
+    ("mix", "aioli", r"\baioli\b"),
+    ("mix", "doge", r"\bdoge\b"),
+    ("mix", "regmix", r"reg-?mix"),
+    ("reweight", "joint_update_aware", r"joint[- ]update"),
+    ("reweight", "adapt", r"\badapt\b(?= |-)(?! to)"),
+    ("reweight", "loss", r"re-?weight\w*|(?:less|more|lower|higher|smaller|larger) weights?\b|(?:down|up)-?weight\w*|weigh\w* (?:each |the |every )?(?:samples?|examples?|rows?|tokens?)|menos peso|mais peso|menor peso|maior peso|mas peso|mayor peso|repondera\w*|ponder(?:a|ar|e|acao|acion)\b|降权|加权|(?:更低|更高|较低|较高|降低|提高).{0,6}权重|权重.{0,8}(?:更低|更高|降低|调低|小)|重加权"),
+    ("order", "sorting", r"curriculum|easy (?:ones? |samples? |examples? )?(?:first|to hard)|easiest first|hard(?:est)? (?:ones? )?(?:last|first)|shortest first|curricul[oa]\b|(?:mais )?facei?s? (?:primeiro|antes)|(?:mas )?faciles? primero|由易到难|从易到难|先易后难|课程学习|从简单到(?:困)?难"),
+)  # fmt: skip
+_CASED = (("select", "less", r"\bLESS\b"), ("select", "near", r"\bNEAR\b"), ("select", "nice", r"\bNICE\b"), ("select", "icons", r"\bICONS\b"), ("reweight", "adapt", r"\bADAPT\b|\bADAPT\b"))
+_WITH = r"(?:with|use|using|via|by|method|selector|com|con|usando|usa|use|por|metodo|method:?|用|使用|采用|通过|方法|--method)\s*(?:the )?"
+_LOWER = (
+    ("select", "less", rf"{_WITH}less\b(?! than| weight| data| noise| of| rows| tokens)|\bless (?:selection|selector|method|to (?:select|pick|choose))|less ?(?:选|筛|挑|方法|算法)"),
+    ("select", "near", rf"near-?duplicate[- ]aware select\w*|{_WITH}near\b(?= to | for |$|,)|\bnear (?:selection|selector|method)\b"),
+    ("select", "nice", rf"{_WITH}nice\b(?! )|\bnice (?:selection|selector|method)\b"),
+    ("select", "random", r"random(?:ly)? select\w*|select\w* (?:\w+ ){0,4}(?:at )?random(?:ly)?|random (?:selector|baseline)|selec\w+ aleatori\w*|随机选择?(?:器|作为|做)|随机基线"),
+    ("select", "loss", r"(?:high|low|larg|small|great|bigg)(?:est|er)? (?:training )?loss\b|by (?:their |its |the |training )?loss\b|loss[- ]based select\w*|(?:maior|menor|mayor|alta|baixa|baja) (?:perda|perdida)|(?:perda|perdida) (?:mais |mas )?(?:alta|baixa|baja|grande)|(?:损失|loss) ?(?:最大|最高|较大|较高|大|高|最小|最低)"),
+)  # fmt: skip
+_SELECT = re.compile(
+    r"(?:pick|select|choose|find|keep)\w* (?:\w+ ){0,3}(?:valuable|useful|helpful|influential|informative|important|relevant|impactful)|most (?:valuable|influential|useful|informative) (?:data|samples|examples)|dynamic select\w*|data selection|online selection|refresh the selection|"
+    r"selec\w* (?:os |las |los |as )?(?:dados|exemplos|datos|ejemplos) mais? (?:uteis|utiles|valios\w+)|selec\w+ dinamic\w+|(?:选|挑).{0,6}(?:最有价值|最有用|最相关|最有帮助)|动态选择|数据选择"
+)
+_MIX = re.compile(r"(?:domain|data|mixture) (?:weights|proportions|mix(?:ture)?|reweight\w*)|proportions? (?:during|while)|proporc\w+ (?:de |dos |por )|配比|混合比例")
+_PHASES = (
+    ("dpo", r"\bdpo\b"), ("kto", r"\bkto\b"), ("ppo", r"\bppo\b"), ("rm", r"reward model(?:l?ing)?\b|\brm\b"),
+    ("pt", r"\bpre-?train\w*|continu\w+ pre|causal lm|\bcpt\b|pre-?trein\w*|pre-?entren\w*|预训练|继续训练"), ("sft", r"\bsft\b|fine-?\s?tun\w*|instruction tun\w*|微调|ajust\w*|afin\w*"),
+)  # fmt: skip
+_SIZES = {"half": 0.5, "metade": 0.5, "mitad": 0.5, "一半": 0.5, "quarter": 0.25, "um quarto": 0.25, "una cuarta parte": 0.25, "tenth": 0.1, "third": 1 / 3}
+
+
+@dataclass
+class TrainingWish:
+    """What the request says about training; empty strings and None mean unsaid.
+
+    Attributes:
+        stage: `sft`, `pt`, `dpo`, `kto`, `rm`, `ppo`.
+        finetuning: `lora`, `full`, `freeze`, `oft`.
+        paradigm: `static`, `select`, `mix`, `reweight`, `order`.
+        method: component name.
+        model: as written.
+        settings: numbers by plain names (`ratio`, `update_every`, `epochs`, `learning_rate`, ...).
+        said: which of stage, finetuning and paradigm were said rather than assumed.
+        start: where the first training word stands.
+        spans: words that name a method, not an operator.
+    """
+
+    stage: str = "sft"
+    finetuning: str = "lora"
+    paradigm: str = "static"
+    method: str = ""
+    model: str = ""
+    target: Source | None = None
+    settings: dict[str, Any] = field(default_factory=dict)
+    said: set[str] = field(default_factory=set)
+    start: int = 0
+    spans: list[tuple[int, int]] = field(default_factory=list)
+
+
+def training_wish(request: Request, found: tuple[Source, ...]) -> TrainingWish | None:
+    """The training part of a request, or None when it asks for none."""
+    text = _NOT_TRAIN.sub(lambda match: " " * len(match.group()), request.masked)
+    trains = _TRAIN.search(text)
+    methods = _methods(request)
+    selects = _SELECT.search(request.masked)
+    model = model_name(request)
+    if not (trains or methods or (selects and any(source.purpose == "target" for source in found))):
+        return None
+    wish = TrainingWish(model=model or "", start=trains.start() if trains else methods[0][2] if methods else 0)
+    _set_stage(wish, request)
+    if methods:
+        wish.paradigm, wish.method = methods[0][:2]
+        wish.spans = [(start, end) for _, _, start, end in methods]
+        wish.said.add("paradigm")
+    elif selects:
+        wish.paradigm, wish.method = "select", "less"
+    elif re.search(r"\bstatic(?:ally)?\b|\bestatic[oa]\b|静态|固定比例", request.masked) and _is_mixture(request):
+        wish.paradigm, wish.method = "mix", "static"
+        wish.said.add("paradigm")
+    wish.target = next((source for source in found if source.purpose == "target"), None)
+    _fill_numbers(wish, request)
+    return wish
+
+
+def _is_mixture(request: Request) -> bool:
+    return re.search(r"\bmix|mistur|mezcl|混合|配比", request.masked) is not None or _MIX.search(request.masked) is not None
+
+
+def is_training_mixture(request: Request) -> bool:
+    """Whether a mixture is described for training (static proportions, a token budget) though no one says `train`."""
+    return _is_mixture(request) and re.search(r"\bstatic\b|estatic[oa]\b|静态|tokens?\b", request.masked) is not None
+
+
+def static_mixture(request: Request) -> TrainingWish:
+    """A static mixture as training wish."""
+    wish = TrainingWish(paradigm="mix", method="static", model=model_name(request) or "")
+    wish.said.add("paradigm")
+    _set_stage(wish, request)
+    _fill_numbers(wish, request)
+    return wish
+
+
+def _methods(request: Request) -> list[tuple[str, str, int, int]]:
+    found: list[tuple[str, str, int, int]] = []
+    for paradigm, method, pattern in _CASED:
+        found += [(paradigm, method, m.start(), m.end()) for m in re.finditer(pattern, request.text)]
+    if found and request.text.isupper():
+        found = []
+    trains = _TRAIN.search(request.masked) or _SELECT.search(request.masked) or re.search(r"\bselec|选|挑|\bpick", request.masked)
+    for paradigm, method, pattern in (*_METHODS, *_LOWER):
+        for match in re.finditer(pattern, request.masked):
+            if method in {"loss", "random", "sorting"} and not trains:
+                continue
+            found.append((paradigm, method, match.start(), match.end()))
+    specific = [item for item in found if item[1] != "loss"] if any(item[:2] != ("reweight", "loss") and item[1] != "loss" for item in found) else found
+    weights = [item for item in specific if item[0] == "reweight"]
+    chosen = weights + [item for item in specific if item[0] != "reweight"] if weights and specific[0][1] == "loss" else specific
+    if any(item[1] == "cluster_less" for item in chosen):
+        chosen = [item for item in chosen if item[1] != "less"]
+    return chosen
+
+
+def _set_stage(wish: TrainingWish, request: Request) -> None:
+    stage = next((name for name, pattern in _PHASES if re.search(pattern, request.masked)), "")
+    if stage:
+        wish.stage = stage
+        wish.said.add("stage")
+    kinds = (("lora", r"\bq?lora\b"), ("full", r"full[- ](?:parameter\w*|fine-?\s?tun\w*|param\w*|sft|ft\b)|全参数?|全量|ajuste completo|(?:fine-?tuning|ajuste|treino) (?:completo|total)"), ("freeze", r"\bfreeze\b|冻结"))
+    for name, pattern in kinds:
+        if re.search(pattern, request.masked):
+            wish.finetuning = name
+            wish.said.add("finetuning")
+            break
+
+
+_AFTER_WORD: tuple[tuple[str, str], ...] = (
+    ("seed", r"\bseed|\bsemente|\bsemilla|随机种子|种子"),
+    ("beta", r"\bbeta\b"),
+    ("learning_rate", r"learning[- ]rate|\blr\b|taxa de aprendiza\w+|tasa de aprendizaje|学习率"),
+    ("batch_size", r"batch(?:[- _]?size)?|tamanho do (?:lote|batch)|tamano de(?:l)? (?:lote|batch)|批(?:次)?大小|批量"),
+    ("gradient_accumulation", r"(?:gradient )?accumulat\w*(?: steps)?|acumulac\w+|梯度累积"),
+    ("lora_rank", r"(?:lora )?\brank\b|lora[- _]r\b|\br ?=|\brango\b|\bposto\b|lora ?秩|秩"),
+    ("cutoff_len", r"cut-?off(?:[- _]len\w*)?|max(?:imum)?[- _]?(?:seq\w*|context|sequence)(?:[- _]?len\w*)?|context length|截断(?:长度)?|最大(?:序列)?长度"),
+    ("proj_dim", r"proj(?:ection)?[- _]?dim\w*|投影维度?"),
+    ("temperature", r"temperatur\w*|温度"),
+)
+
+
+def _fill_numbers(wish: TrainingWish, request: Request) -> None:
+    numbers = list(quantities(request))
+    for name, pattern in _AFTER_WORD:
+        value = number_near(request, numbers, pattern)
+        if value is not None:
+            wish.settings[name] = value.value
+    for quantity in numbers:
+        _step_number(wish, request, quantity)
+    if wish.paradigm in {"select", "order"}:
+        _size(wish, request, numbers)
+    order = re.search(r"(?:by|use|using|por|usa\w*|use|按|用)\s+(?:the |a |o |la |el |their |its )?(?:existing )?(?:(?:column|coluna|columna|列|字段)\s+)?[\"'`“]?([a-z_]+)[\"'`”]?(?:\s+(?:column|score|coluna|columna|field))?", request.folded)
+    column = re.search(r"[\"'`“]?([a-z_][a-z0-9_]*)[\"'`”]?\s?(?:column|field|列|字段)|(?:column|coluna|columna|字段|列)\s?[\"'`“]?([a-z_][a-z0-9_]*)", request.folded)
+    if wish.paradigm == "order":
+        if column:
+            wish.settings["order_by"] = column.group(1) or column.group(2)
+        elif order:
+            wish.settings["order_by"] = order.group(1)
+        elif re.search(r"shortest|length|curt|cort|长度|短", request.folded):
+            wish.settings["order_by"] = "length"
+
+
+def number_near(request: Request, numbers: list[Quantity], pattern: str, gap: int = 14) -> Quantity | None:
+    """The number that follows a word (`seed 7`, `threshold of 0.8`), or one right before it."""
+    for match in re.finditer(pattern, request.masked):
+        after = [q for q in numbers if 0 <= q.start - match.end() <= gap and not re.search(r"[,;.。]\s|[,;。]$", request.masked[match.end() : q.start])]
+        if after:
+            return after[0]
+    return None
+
+
+def _step_number(wish: TrainingWish, request: Request, quantity: Quantity) -> None:
+    text = request.masked
+    before, after = text[max(0, quantity.start - 26) : quantity.start], text[quantity.end : quantity.end + 26]
+    if quantity.unit == "epochs":
+        wish.settings["epochs"] = quantity.value
+    elif quantity.unit == "warmup" or (quantity.unit in {"steps", ""} and re.search(r"warm-?\s?up\s*(?:of|for|with|:|=|de|durante)?\s*(?:the first )?$|预热\s*$|aquec\w+ (?:de|por)?\s*$|calent\w+ (?:de)?\s*$", before)):
+        wish.settings["warmup_steps"] = quantity.value
+    elif quantity.unit == "steps" and re.search(r"^\s*(?:of |de )?(?:warm|预热|aquec|calent)|^\s*before", after):
+        wish.settings["warmup_steps"] = quantity.value
+    elif quantity.unit == "steps" and re.search(r"(?:every|each|per|cada|每隔?)\s*$", before):
+        wish.settings["update_every"] = quantity.value
+    elif quantity.unit == "steps":
+        wish.settings.setdefault("steps", quantity.value)
+    elif quantity.unit == "rounds" and re.search(r"updat|refresh|select|actualiz|atualiz|更新|选", before + after):
+        wish.settings["update_times"] = quantity.value
+    elif quantity.unit == "tokens" and quantity.value >= 10**5:
+        wish.settings["total_tokens"] = quantity.value
+
+
+def _size(wish: TrainingWish, request: Request, numbers: list[Quantity]) -> None:
+    shares = [q for q in numbers if q.unit == "percent"]
+    if shares:
+        wish.settings["ratio"] = shares[0].share
+        return
+    for word, value in _SIZES.items():
+        if re.search(rf"(?<![a-z]){word}(?![a-z])", request.masked):
+            wish.settings["ratio"] = value
+            return
+    counts = [q for q in numbers if q.unit == "rows"]
+    if counts:
+        wish.settings["n"] = counts[0].value

@@ -1,0 +1,1 @@
+"""MinHash near-duplicate machinery: tokens, shingles, signatures, band keys, exact Jaccard and saved indexes."""

@@ -154,7 +154,7 @@ def _judge(batch: pa.Table, params: NgramParams, ctx: Context) -> Outcome:
 def _matches(
     batch: pa.Table, params: NgramParams, sources: tuple[tuple[Fingerprint, tuple[str, ...]], ...]
 ) -> list[Match | None]:
-    per_source = []
+    per_source: list[list[Match | None]] = []
     for column in params.columns:
         texts = [text or "" for text in batch[column].to_pylist()]
         per_source.extend(fingerprint.match_batch(texts) for fingerprint, _ in sources)

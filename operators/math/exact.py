@@ -58,8 +58,8 @@ def agrees(value: Fraction, stated: Fraction, places: int) -> bool:
     """
     scale = 10**places
     if (value * scale).denominator == 1:
-        return value == stated
-    return abs(value - stated) * scale < 1
+        return bool(value == stated)
+    return bool(abs(value - stated) * scale < 1)
 
 
 def _tokens(text: str) -> list[str]:

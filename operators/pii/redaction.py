@@ -10,12 +10,14 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from typing import Any, Final
 
+import orjson
 import pyarrow as pa
 
 from datamill.operators.outcomes import keep_where, with_column
 from datamill.operators.pii.patterns import PATTERNS, digits_of
 from datamill.operators.pii.redact import RedactParams, counts_type
 from datamill.services.engines.protocol import Outcome
+from datamill.services.reading.columns import DTYPE_KEY
 
 _WORTH_A_LOOK: Final = re.compile(r"[\d@]")
 _ALPHANUMERIC: Final = re.compile(r"[^\W_]")
@@ -55,11 +57,13 @@ def redact_batch(batch: pa.Table, params: RedactParams, seed: int) -> Outcome:
     replace = replacement(params, seed)
     totals = [Counter[str]() for _ in range(batch.num_rows)]
     for name in dict.fromkeys(params.columns):
-        values = []
-        for total, value in zip(totals, batch[name].to_pylist(), strict=True):
-            values.append(_redact_value(value, params, replace, total))
+        field = batch.schema.field(name)
+        redact = _redact_json if (field.metadata or {}).get(DTYPE_KEY) == b"json" else _redact_value
+        pairs = zip(batch[name].to_pylist(), totals, strict=True)
+        values = [redact(value, params, replace, total) for value, total in pairs]
         if params.mode != "drop":
-            batch = with_column(batch, name, values, batch.schema.field(name).type)
+            index = batch.column_names.index(name)
+            batch = batch.set_column(index, field, pa.array(values, field.type))
     counts = [{entity: total[entity] for entity in params.entities} for total in totals]
     counted = with_column(batch, params.counts_column, counts, counts_type(params))
     if params.mode != "drop":
@@ -88,13 +92,26 @@ def _pseudonym(entity: str, found: str, key: bytes) -> str:
     return hashed.hexdigest()[:PSEUDONYM_HEX]
 
 
-def _redact_value(value: Any, params: RedactParams, replace: Replace, total: Counter[str]) -> Any:
+def _redact_json(value: Any, params: RedactParams, replace: Replace, total: Counter[str]) -> Any:
+    """Redact the strings inside JSON text; a number that is personal data becomes a string."""
+    if value is None:
+        return None
+    return orjson.dumps(_redact_value(orjson.loads(value), params, replace, total, numbers=True)).decode()
+
+
+def _redact_value(
+    value: Any, params: RedactParams, replace: Replace, total: Counter[str], *, numbers: bool = False
+) -> Any:
     if isinstance(value, str):
         text, counts = redact_text(value, params.entities, replace)
         total.update(counts)
         return text
     if isinstance(value, list):
-        return [_redact_value(item, params, replace, total) for item in value]
+        return [_redact_value(item, params, replace, total, numbers=numbers) for item in value]
     if isinstance(value, dict):
-        return {key: _redact_value(item, params, replace, total) for key, item in value.items()}
+        return {key: _redact_value(item, params, replace, total, numbers=numbers) for key, item in value.items()}
+    if numbers and isinstance(value, int) and not isinstance(value, bool):
+        text, counts = redact_text(str(value), params.entities, replace)
+        total.update(counts)
+        return text if counts else value
     return value

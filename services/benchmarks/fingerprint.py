@@ -134,8 +134,10 @@ class Fingerprint:
             np.savez_compressed(
                 sink,
                 n=np.int64(self.n),
-                **_packed("runs", self.runs),
-                **_packed("wholes", self.wholes),
+                runs_high=_high(self.runs),
+                runs_low=_low(self.runs),
+                wholes_high=_high(self.wholes),
+                wholes_low=_low(self.wholes),
                 owners=self.owners.astype(np.uint32 if self.num_questions > 0xFFFF else np.uint16),
                 lengths=np.array(self.lengths, np.int64),
                 numbers=self.numbers,
@@ -184,11 +186,12 @@ def _joined(parts: Sequence[tuple[Hashes, Indices]]) -> tuple[Hashes, Indices]:
     return np.concatenate([part[0] for part in parts]), np.concatenate([part[1] for part in parts])
 
 
-def _packed(name: str, hashes: Hashes) -> dict[str, npt.NDArray[np.unsignedinteger]]:
-    return {
-        f"{name}_high": (hashes >> np.uint64(16)).astype(np.uint32),
-        f"{name}_low": (hashes & np.uint64(0xFFFF)).astype(np.uint16),
-    }
+def _high(hashes: Hashes) -> npt.NDArray[np.uint32]:
+    return (hashes >> np.uint64(16)).astype(np.uint32)
+
+
+def _low(hashes: Hashes) -> npt.NDArray[np.uint16]:
+    return (hashes & np.uint64(0xFFFF)).astype(np.uint16)
 
 
 def _unpacked(high: npt.NDArray[np.uint32], low: npt.NDArray[np.uint16]) -> Hashes:

@@ -10,7 +10,7 @@ import codecs
 import zlib
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Final, Literal, Protocol
+from typing import Any, Final, Literal
 
 import zstandard
 
@@ -50,7 +50,11 @@ def sniff_encoding(head: bytes, declared: str) -> str:
     """
     if head.startswith(BOM):
         return "utf-8"
-    for mark, name in ((codecs.BOM_UTF32_LE, "utf-32"), (codecs.BOM_UTF16_LE, "utf-16"), (codecs.BOM_UTF16_BE, "utf-16")):
+    for mark, name in (
+        (codecs.BOM_UTF32_LE, "utf-32"),
+        (codecs.BOM_UTF16_LE, "utf-16"),
+        (codecs.BOM_UTF16_BE, "utf-16"),
+    ):
         if head.startswith(mark):
             return name
     try:
@@ -128,17 +132,8 @@ class ByteStream:
             self.broken = f"the {kind} stream ends too early; the file was probably not copied or written to its end"
 
 
-class _Unpacker(Protocol):
-    eof: bool
-    unused_data: bytes
-    unconsumed_tail: bytes
-
-    def decompress(self, data: bytes, max_length: int = ..., /) -> bytes: ...
-
-
-def _unpacker(kind: Compression) -> _Unpacker:
-    made: _Unpacker = zlib.decompressobj(31) if kind == "gzip" else zstandard.ZstdDecompressor().decompressobj()
-    return made
+def _unpacker(kind: Compression) -> Any:
+    return zlib.decompressobj(31) if kind == "gzip" else zstandard.ZstdDecompressor().decompressobj()
 
 
 def raw_blocks(path: Path, start: int, end: int, size: int = BLOCK_BYTES) -> Iterator[bytes]:
@@ -163,6 +158,14 @@ def unreadable(path: Path, error: OSError) -> DatamillError:
     return DatamillError(
         "DM-READ-003", f"cannot read the file: {error.strerror or error}", file=str(path), fix=f"ls -l {path}"
     )
+
+
+def first_unpacked(packed: bytes, kind: Compression) -> bytes:
+    """Decompressed beginning of a stream of which `packed` are the first bytes; empty when it is damaged."""
+    try:
+        return _unpacker(kind).decompress(packed[:PACKED_BYTES])
+    except (zlib.error, zstandard.ZstdError):
+        return b""
 
 
 def _joined(blocks: Iterator[bytes]) -> Iterator[bytes]:

@@ -22,10 +22,10 @@ Positions = npt.NDArray[np.int64]
 
 @dataclass(slots=True)
 class RecordBlock:
-    """Consecutive raw records.
+    r"""Consecutive raw records.
 
     Attributes:
-        raws: bytes of each record without its `\\n`.
+        raws: bytes of each record without its `\n`.
         offsets: position of each record in the decompressed UTF-8 form of the file, int64.
         lines: 1-based line number of each record, int64.
         text: bytes that contain all `raws`, for searches over the whole block.

@@ -143,7 +143,9 @@ class ScriptedServer:
         self._thread.start()
         return self
 
-    def __exit__(self, _kind: type[BaseException] | None, _error: BaseException | None, _tb: TracebackType | None) -> None:
+    def __exit__(
+        self, _kind: type[BaseException] | None, _error: BaseException | None, _tb: TracebackType | None
+    ) -> None:
         self._closing.set()
         self._server.shutdown()
         self._server.server_close()

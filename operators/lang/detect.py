@@ -7,6 +7,7 @@
 * Equal texts get equal labels on every run; nothing is sampled.
 """
 
+from functools import partial
 from typing import Literal
 
 import polars as pl
@@ -68,10 +69,10 @@ def _label(rows: pa.Table, params: DetectParams) -> Outcome:
     from datamill.operators.lang.scripts import letter_counts, readable
 
     text = text_column(rows, params.column)
-    options = {"min_chars": params.min_chars, "min_share": params.min_share, "languages": params.languages}
+    decide = partial(identify, min_chars=params.min_chars, min_share=params.min_share, languages=params.languages)
     table = zip(text.to_list(), readable(text, MAX_CHARS), letter_counts(text).iter_rows(named=True), strict=True)
     verdicts: list[Verdict | None] = [
-        None if value is None else identify(value, part, letters, **options) for value, part, letters in table
+        None if value is None else decide(value, part, letters) for value, part, letters in table
     ]
     found = pl.DataFrame(
         [(v.lang, v.score, v.mix) if v else (None, None, None) for v in verdicts],

@@ -87,9 +87,6 @@ def _mark_recomposing(info: NDArray[np.uint32], code: int, character: str) -> No
 
 def lower_simple(text: str) -> str:
     """Lower-case code point by code point, leaving those whose lower case is longer than one."""
+    if text.isascii():
+        return text.lower()
     return "".join(low if len(low := character.lower()) == 1 else character for character in text)
-
-
-def in_ranges(code: int, ranges: tuple[tuple[int, int], ...]) -> bool:
-    """Whether `code` lies in one of the inclusive `ranges`."""
-    return any(low <= code <= high for low, high in ranges)

@@ -6,13 +6,23 @@ together on arbitrary Unicode.
 Source: shingling after Broder (1997).
 """
 
+import re
 import unicodedata
 from collections.abc import Sequence
 from typing import Final
 
-from datamill.services.minhash.characters import SEPARATOR_RANGES, UNSPACED_RANGES, in_ranges, lower_simple
+from datamill.services.minhash.characters import SEPARATOR_RANGES, UNSPACED_RANGES, lower_simple
 from datamill.services.minhash.settings import Unit
 
+
+def _members(ranges: tuple[tuple[int, int], ...]) -> str:
+    """The inside of a regular-expression class."""
+    return "".join(f"\\U{low:08x}-\\U{high:08x}" for low, high in ranges)
+
+
+_UNSPACED: Final = re.compile(f"[{_members(UNSPACED_RANGES)}]")
+_GAP: Final = re.compile(f"[{_members(SEPARATOR_RANGES)}]+")
+_WORD: Final = re.compile(f"[{_members(UNSPACED_RANGES)}]|[^{_members(SEPARATOR_RANGES)}{_members(UNSPACED_RANGES)}]+")
 _MASK: Final[int] = (1 << 64) - 1
 K1: Final[int] = 0x9E3779B185EBCA87
 K2: Final[int] = 0xC2B2AE3D27D4EB4F
@@ -27,25 +37,12 @@ def normalise(text: str) -> str:
 
 def word_tokens(text: str) -> list[str]:
     """Words between separators; every code point of an unspaced script is a token of its own."""
-    tokens: list[str] = []
-    word = ""
-    for character in normalise(text):
-        separator, unspaced = _kind(character)
-        if separator or unspaced:
-            if word:
-                tokens.append(word)
-            word = ""
-            if unspaced:
-                tokens.append(character)
-        else:
-            word += character
-    return [*tokens, word] if word else tokens
+    return _WORD.findall(normalise(text))
 
 
 def char_tokens(text: str) -> list[str]:
     """Code points; a run of separators counts as one space, and none at either end."""
-    spaced = "".join(" " if _kind(character)[0] else character for character in normalise(text))
-    return list(" ".join(piece for piece in spaced.split(" ") if piece))
+    return list(_GAP.sub(" ", normalise(text)).strip(" "))
 
 
 def tokens(text: str, unit: Unit) -> list[str]:
@@ -53,7 +50,7 @@ def tokens(text: str, unit: Unit) -> list[str]:
     if unit == "chars":
         return char_tokens(text)
     words = word_tokens(text)
-    num_unspaced = sum(_kind(word)[1] for word in words if len(word) == 1)
+    num_unspaced = sum(_UNSPACED.fullmatch(word) is not None for word in words)
     return char_tokens(text) if unit == "auto" and num_unspaced * 2 > len(words) else words
 
 
@@ -94,8 +91,3 @@ def mix(value: int) -> int:
     value ^= value >> 32
     value = (value * K4) & _MASK
     return value ^ (value >> 32)
-
-
-def _kind(character: str) -> tuple[bool, bool]:
-    code = ord(character)
-    return in_ranges(code, SEPARATOR_RANGES), in_ranges(code, UNSPACED_RANGES)

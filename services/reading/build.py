@@ -271,20 +271,36 @@ def _short(value: Any) -> str:
 
 def _from_arrow(values: Any, field: pa.Field, failed: Failures) -> pa.Array:
     array = values.combine_chunks() if isinstance(values, pa.ChunkedArray) else values
-    if array.type == field.type and (field.metadata or {}).get(DTYPE_KEY) != b"json":
-        return array
+    json_text = (field.metadata or {}).get(DTYPE_KEY) == b"json"
     if pa.types.is_null(array.type):
         return pa.nulls(len(array), field.type)
-    if (field.metadata or {}).get(DTYPE_KEY) == b"json":
-        return pa.array([None if v is None else _json_text(v) for v in array.to_pylist()], pa.string())
-    if pa.types.is_string(field.type) and not pa.types.is_nested(array.type):
-        return array.cast(pa.string())
+    if json_text or (pa.types.is_string(field.type) and pa.types.is_nested(array.type)):
+        return _json_texts(array, failed)
+    if array.type == field.type:
+        return array
     if pa.types.is_nested(field.type):
         return _nested(array.to_pylist(), field.type, failed)
-    if field.type in _CONVERT:
-        return _scalars(array.to_pylist(), field.type, failed)
-    return array.cast(field.type)
+    return _cast(array, field.type, failed)
 
 
-def _json_text(value: Any) -> str:
-    return orjson.dumps(value, default=str).decode()
+def _cast(array: pa.Array, kind: pa.DataType, failed: Failures) -> pa.Array:
+    if kind in _CONVERT:
+        return _scalars(array.to_pylist(), kind, failed)
+    try:
+        return array.cast(kind)
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
+        failed.update(dict.fromkeys(range(len(array)), f"{array.type} cannot become {kind}: {error}"))
+        return pa.nulls(len(array), kind)
+
+
+def _json_texts(array: pa.Array, failed: Failures) -> pa.Array:
+    """JSON text of each value; text of a file without types must be JSON already."""
+    values = array.to_pylist()
+    if not pa.types.is_string(array.type):
+        return pa.array([None if v is None else orjson.dumps(v, default=str).decode() for v in values], pa.string())
+    for index, value in enumerate(values):
+        try:
+            orjson.loads(value or "null")
+        except orjson.JSONDecodeError as error:
+            failed[index] = f"{_short(value)} is not JSON: {error}"
+    return array

@@ -163,7 +163,7 @@ def unreadable(path: Path, error: OSError) -> DatamillError:
 def first_unpacked(packed: bytes, kind: Compression) -> bytes:
     """Decompressed beginning of a stream of which `packed` are the first bytes; empty when it is damaged."""
     try:
-        return _unpacker(kind).decompress(packed[:PACKED_BYTES])
+        return bytes(_unpacker(kind).decompress(packed[:PACKED_BYTES]))
     except (zlib.error, zstandard.ZstdError):
         return b""
 

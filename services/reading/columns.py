@@ -1,7 +1,7 @@
 """Types of columns, found from all of the data and from nothing else.
 
-A `ColumnProfile` counts what kinds of values a column holds; profiles of chunks, merged in
-input order, give what one pass over everything gives, so a column's type never depends on how the data was cut. The rules:
+A `ColumnProfile` counts what kinds of values a column holds; profiles of chunks, merged in input order, give what one
+pass over everything gives, so a column's type never depends on how the data was cut. The rules:
 
 * one kind: that type; integers and decimals together: `double` while every integer is exact in it (|n| <= 2**53);
 * several scalar kinds, or integers beyond 64 bits: `string`, every value as written;
@@ -168,6 +168,7 @@ class Places:
         self._lines = lines
 
     def __call__(self, index: int) -> str:
+        """`path:line` of row `index`."""
         return f"{self.display}:{int(self._lines[index])}"
 
 
@@ -258,7 +259,7 @@ def merge_types(one: pa.DataType, two: pa.DataType) -> pa.DataType | None:
     pair = {one, two}
     if pair == {pa.int64(), _WIDE}:
         return _WIDE
-    return pa.float64() if pair == {pa.int64(), pa.float64()} else None
+    return pa.float64() if pa.float64() in pair and pair & {pa.int64(), pa.float32()} else None
 
 
 def _merge_structs(one: pa.StructType, two: pa.StructType) -> pa.DataType | None:

@@ -46,25 +46,36 @@ def read_parquet(spec: SourceSpec, chunk: Chunk) -> Iterator[Block]:
 
 
 def plain(array: pa.Array) -> pa.Array:
-    """The array without encodings that only save space."""
+    """The array without encodings that only save space; unsigned numbers beyond 64 bits become text."""
     kind = plain_type(array.type)
-    return array if kind == array.type else array.cast(kind)
+    if pa.types.is_float32(kind) or pa.types.is_float16(kind):
+        kind = pa.float64()
+    if kind == array.type:
+        return array
+    try:
+        return array.cast(kind)
+    except pa.ArrowInvalid:
+        if pa.types.is_nested(kind):
+            raise
+        return array.cast(pa.string())
 
 
 def plain_type(kind: pa.DataType) -> pa.DataType:
-    """The type without dictionary, large and view variants, narrow numbers widened."""
+    """The type without dictionary, large and view variants, integers widened to 64 bits."""
     if pa.types.is_dictionary(kind):
         return plain_type(kind.value_type)
-    if pa.types.is_large_string(kind) or pa.types.is_string_view(kind):
-        return pa.string()
-    if pa.types.is_large_binary(kind) or pa.types.is_binary_view(kind):
-        return pa.binary()
     if pa.types.is_large_list(kind) or pa.types.is_list(kind) or pa.types.is_fixed_size_list(kind):
         return pa.list_(plain_type(kind.value_type))
     if pa.types.is_struct(kind):
         return pa.struct([pa.field(part.name, plain_type(part.type)) for part in kind])
-    if pa.types.is_integer(kind) and not pa.types.is_uint64(kind):
+    if pa.types.is_integer(kind):
         return pa.int64()
-    if pa.types.is_float32(kind) or pa.types.is_float16(kind):
-        return pa.float64()
-    return kind
+    return _PLAIN.get(kind, kind)
+
+
+_PLAIN = {
+    pa.large_string(): pa.string(),
+    pa.string_view(): pa.string(),
+    pa.large_binary(): pa.binary(),
+    pa.binary_view(): pa.binary(),
+}

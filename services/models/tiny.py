@@ -89,8 +89,8 @@ def _tokenizer(texts: Iterable[str]) -> Any:
     bpe.train_from_iterator(texts, trainer)
     return PreTrainedTokenizerFast(
         tokenizer_object=bpe,
-        eos_token="<|im_end|>",
-        pad_token="<|endoftext|>",  # noqa: S106 - a token of text, not of access
+        eos_token="<|im_end|>",  # noqa: S106 - a token of text, not of access
+        pad_token="<|endoftext|>",  # noqa: S106
         chat_template=CHAT_TEMPLATE,
         model_max_length=MODEL["max_position_embeddings"],
     )

@@ -3,31 +3,36 @@
 Without weights every row stays. With `weights` (and a total `n`, or the largest total that needs no repeats) each
 domain gives its share by largest remainders, drawn without replacement by keyed hash of seed and row id; rows left
 over are `not_selected`. A domain that is too small for its share gives all it has (`on_short: cap`, with a remark) or
-stops the run (`error`). Types are compared by the compiler before a row is read. Cost: two passes over `_id`.
+stops the run (`error`). Types are compared by the compiler before a row is read.
+
+The runner brings the parents into one shape, keeps a row that arrives twice once (from the first parent), and hands
+each batch over with its parent's name in `_parent`; how many rows each domain may keep is settled once, by `prepare`.
+Cost: with weights one pass over `_id` more.
 """
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from functools import partial
 from typing import Literal, Self
 
 import numpy as np
-import polars as pl
 import pyarrow as pa
+import pyarrow.compute as pc
 from pydantic import Field, field_validator, model_validator
 
 from datamill.errors import DatamillError, ExitCode, nearest
 from datamill.operators.declaration import ColumnType, Context, Effect, Params, Schema, operator
-from datamill.operators.outcomes import with_column
+from datamill.operators.outcomes import fates_of, keep_where, then, with_column
 from datamill.operators.parameters import with_columns
 from datamill.operators.sample.allocation import largest_remainder
 from datamill.operators.sample.keyed import Keys, at_or_below, keyed_hashes, smallest
-from datamill.operators.sample.random import selection
 from datamill.operators.sample.shares import normalized_shares
-from datamill.services.engines.protocol import Dataset
-from datamill.services.engines.tables import TableDataset
-from datamill.services.records import ID
+from datamill.services.engines.protocol import Dataset, Outcome
+from datamill.services.records import ID, Fate
 
 PURPOSE = "mix.concat"
+PARENT = "_parent"
+"""Column in which the runner says which parent a row comes from."""
 
 
 class ConcatParams(Params):
@@ -54,8 +59,33 @@ class ConcatParams(Params):
 
 
 def _writes(params: ConcatParams, schema: Schema) -> Schema:
+    if params.domain_column in schema:
+        raise DatamillError(
+            "DM-OPA-043",
+            f"a parent already has a column `{params.domain_column}`, which the names of the parents would replace",
+            exit_code=ExitCode.INVALID,
+            field="params.domain_column",
+            fix="choose another `domain_column`, or drop or rename the column before",
+        )
     domain = ColumnType("string", nullable=False, semantic="label")
     return with_columns(schema, **{params.domain_column: domain})
+
+
+@dataclass(frozen=True, slots=True)
+class Draw:
+    """How rows of one domain are taken.
+
+    Attributes:
+        bound: rows whose key is not above it are taken, see `keyed.smallest`.
+        asked: rows the weights ask for.
+        available: rows there are.
+        note: key of the row that carries the remark that too few rows were there.
+    """
+
+    bound: int
+    asked: int
+    available: int
+    note: int | None
 
 
 def domain_sizes(params: ConcatParams, available: Mapping[str, int]) -> dict[str, int]:
@@ -96,77 +126,35 @@ def _refuse_names(weights: Mapping[str, float], available: Mapping[str, int]) ->
     )
 
 
-@operator(
-    "mix.concat",
-    "Puts several branches together with a domain column, optionally by weights.",
-    effect=Effect.JOIN,
-    params=ConcatParams,
-    writes=_writes,
-    keywords=(
-        "mix", "concat", "concatenate", "combine", "merge datasets", "join datasets", "union", "mixture", "proportions",
-        "blend", "together",
-        "混合", "合并", "拼接数据", "配比", "misturar", "juntar", "combinar", "proporções", "mezclar", "unir", "mezcla",
-    ),
-    reasons=("over_share", "fewer_than_asked"),
-)  # fmt: skip
-def concat(datasets: Sequence[Dataset], params: ConcatParams, ctx: Context) -> Dataset:
-    """Decide the rows of every parent; their names come, in order, from `ctx.settings["parents"]`.
-
-    Returns:
-        Decisions on the rows of all parents with the domain column; one table per partition of each parent.
+def prepare(params: ConcatParams, ctx: Context) -> Mapping[str, Draw] | None:
+    """Settle how many rows each parent gives; `ctx.inputs` holds the parents by name, in the order of `needs`.
 
     Raises:
-        DatamillError: `DM-OPA-040` wrong names, `DM-OPA-041` a domain is too small and `on_short` is `error`,
-            `DM-OPA-042` one row arrives from two parents.
+        DatamillError: `DM-OPA-040` wrong names, `DM-OPA-041` a domain is too small and `on_short` is `error`.
     """
+    if params.weights is None:
+        return None
     seed = ctx.seed if params.seed is None else params.seed
-    names = parent_names(datasets, ctx)
-    keys = {name: _all_keys(data, seed) for name, data in zip(names, datasets, strict=True)}
-    _refuse_repeats(datasets, names)
+    keys: dict[str, Keys] = {}
+    seen = np.empty(0, dtype=np.uint64)
+    for name, dataset in ctx.inputs.items():
+        found = _all_keys(dataset, seed)
+        keys[name] = found[~np.isin(found, seen)]
+        seen = np.concatenate([seen, keys[name]])
     sizes = domain_sizes(params, {name: len(values) for name, values in keys.items()})
-    tables: list[pa.Table] = []
-    for name, dataset in zip(names, datasets, strict=True):
-        there, asked = len(keys[name]), sizes[name]
-        if asked > there and params.on_short == "error":
-            _refuse_short(name, there, asked)
-        note = int(keys[name].min()) if asked > there > 0 else None
-        decide = partial(
-            _decide, name=name, seed=seed, bound=smallest(keys[name], asked), note=note, asked=asked, available=there,
-            column=params.domain_column,
-        )  # fmt: skip
-        tables += dataset.map_tables(decide, columns=[ID]).tables()
-    return TableDataset(tuple(tables))
+    return {name: _draw(name, values, sizes[name], params) for name, values in keys.items()}
 
 
-def parent_names(datasets: Sequence[Dataset], ctx: Context) -> tuple[str, ...]:
-    """Names of the parents in the order of `needs`."""
-    names = tuple(str(name) for name in ctx.settings.get("parents", ()))
-    if len(names) != len(datasets):
-        raise ValueError(f"{len(datasets)} parents but {len(names)} names: the runner sets settings['parents']")
-    return names
-
-
-def _refuse_repeats(datasets: Sequence[Dataset], names: Sequence[str]) -> None:
-    seen: set[str] = set()
-    for name, dataset in zip(names, datasets, strict=True):
-        ids = set(dataset.collect([ID])[ID].to_pylist())
-        if seen & ids:
-            raise DatamillError(
-                "DM-OPA-042",
-                f"{len(seen & ids)} rows arrive both from `{name}` and from a parent before it",
-                expected="branches that have no row in common",
-                fix="make the conditions of the branches exclude each other",
-            )
-        seen |= ids
-
-
-def _refuse_short(name: str, there: int, asked: int) -> None:
-    raise DatamillError(
-        "DM-OPA-041",
-        f"mix.concat: `{name}` has {there} rows, its share is {asked}",
-        field="params.n",
-        fix="lower `n`, change the weights, or set `on_short: cap`",
-    )
+def _draw(name: str, keys: Keys, asked: int, params: ConcatParams) -> Draw:
+    if asked > len(keys) and params.on_short == "error":
+        raise DatamillError(
+            "DM-OPA-041",
+            f"mix.concat: `{name}` has {len(keys)} rows, its share is {asked}",
+            field="params.n",
+            fix="lower `n`, change the weights, or set `on_short: cap`",
+        )
+    note = int(keys.min()) if asked > len(keys) > 0 else None
+    return Draw(smallest(keys, asked), asked, len(keys), note)
 
 
 def _all_keys(dataset: Dataset, seed: int) -> Keys:
@@ -178,11 +166,40 @@ def _keys(table: pa.Table, *, seed: int) -> pa.Table:
     return pa.table({"key": pa.array(keyed_hashes(table[ID], seed, PURPOSE), pa.uint64())})
 
 
-def _decide(
-    table: pa.Table, *, name: str, seed: int, bound: int, note: int | None, asked: int, available: int, column: str
-) -> pa.Table:
-    keys = keyed_hashes(table[ID], seed, PURPOSE)
-    taken = pl.Series(at_or_below(keys, bound), dtype=pl.Boolean)
-    noted = pl.Series(keys == np.uint64(note or 0), dtype=pl.Boolean) & (note is not None)
-    done = selection(table[ID], taken, reason="over_share", noted=noted, asked=asked, available=available)
-    return with_column(done, column, name, pa.string())
+@operator(
+    "mix.concat",
+    "Puts several branches together with a domain column, optionally by weights.",
+    effect=Effect.JOIN,
+    params=ConcatParams,
+    writes=_writes,
+    prepare=prepare,
+    keywords=(
+        "mix", "concat", "concatenate", "combine", "merge datasets", "join datasets", "union", "mixture", "proportions",
+        "blend", "together",
+        "混合", "合并", "拼接数据", "配比", "misturar", "juntar", "combinar", "proporções", "mezclar", "unir", "mezcla",
+    ),
+    reasons=("over_share", "fewer_than_asked"),
+)  # fmt: skip
+def concat(batch: pa.Table, params: ConcatParams, ctx: Context) -> Outcome:
+    """Turn `_parent` into the domain column and, with weights, keep the rows drawn by `prepare`."""
+    parents = batch[PARENT].cast(pa.string())
+    rows = with_column(batch.drop_columns([PARENT]), params.domain_column, parents, pa.string())
+    outcome = Outcome(rows)
+    seed = ctx.seed if params.seed is None else params.seed
+    for name, draw in (ctx.resources or {}).items():
+        outcome = then(outcome, partial(_take, name=name, draw=draw, seed=seed, domain=params.domain_column))
+    return outcome
+
+
+def _take(rows: pa.Table, *, name: str, draw: Draw, seed: int, domain: str) -> Outcome:
+    keys = keyed_hashes(rows[ID], seed, PURPOSE)
+    here = np.asarray(pc.equal(rows[domain], name).to_numpy(zero_copy_only=False), dtype=np.bool_)
+    taken = pa.array(at_or_below(keys, draw.bound) | ~here)
+    outcome = keep_where(rows, taken, reason="over_share", detail=name, fate=Fate.NOT_SELECTED)
+    if draw.note is None:
+        return outcome
+    note = fates_of(
+        rows, pa.array(here & (keys == np.uint64(draw.note))), reason="fewer_than_asked", detail=name,
+        value=float(draw.available), threshold=float(draw.asked), fate=Fate.NOTED,
+    )  # fmt: skip
+    return Outcome(outcome.rows, pa.concat_tables([outcome.fates, note]))

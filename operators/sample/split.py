@@ -89,8 +89,10 @@ class Assignment:
     reads=_reads,
     writes=_writes,
     keywords=(
-        "split", "train test split", "train/val/test", "validation set", "hold out", "holdout", "90/10", "80/10/10",
-        "划分", "切分", "训练集", "验证集", "测试集", "拆分", "dividir", "separar treino", "treino e teste", "validação",
+        "split", "train test split", "train/val/test", "validation set", "hold out", "holdout", "90/10",
+        "80/10/10",
+        "划分", "切分", "训练集", "验证集", "测试集", "拆分", "dividir", "separar treino", "treino e teste",
+        "validação",
         "partir", "entrenamiento y prueba", "validación", "conjunto de prueba",
     ),
 )  # fmt: skip

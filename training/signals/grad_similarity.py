@@ -174,7 +174,7 @@ def _directions(
     """Unit mean gradient of each subtask; with `compat`, the mean of the targets' unit gradients."""
     one_group = targets.groups is None or compat == "dataflex"
     groups = np.zeros(len(targets.ids), np.int64) if one_group else np.asarray(targets.groups, dtype=np.int64)
-    sums = _GroupSums(int(groups.max()) + 1)
+    sums = GroupSums(int(groups.max()) + 1)
     group_of = dict(zip(targets.ids.tolist(), groups.tolist(), strict=True))
     for batch, samples, rows in iterate(context, targets):
         sums.members([group_of[row] if sample != DUMMY_ID else -1 for sample, row in zip(samples, rows, strict=True)])
@@ -188,7 +188,7 @@ def _directions(
     return sums.directions(context.reduce, unit=compat == "none")
 
 
-class _GroupSums:
+class GroupSums:
     """Sums of feature pieces by subtask, in float64, over all batches of this rank."""
 
     def __init__(self, groups: int) -> None:
@@ -239,7 +239,7 @@ def _similarities(
     cosines: list[Values] = [np.empty((0, subtasks))]
     typed: Directions = {}
     for batch, samples, _ in iterate(context, context.rows):
-        sums = _Cosines(directions, typed)
+        sums = Cosines(directions, typed)
         features = _Features(transform, projection, sums.add)
         losses = per_sample_gradients(context.model, names, batch, features.receive)
         features.finish()
@@ -249,7 +249,7 @@ def _similarities(
     return np.concatenate(ids), np.concatenate(cosines)
 
 
-class _Cosines:
+class Cosines:
     """Inner products with the directions and squared lengths of one batch, piece by piece."""
 
     def __init__(self, directions: Directions, typed: Directions) -> None:

@@ -30,7 +30,7 @@ def sample_losses(
         labels: (rows, tokens), -100 where there is nothing to learn.
         segments: (rows, tokens) sample of each token, 1..k in each row, 0 for padding; None for one sample a row. A
             prediction across a boundary does not count.
-        kept: positions of `logits` in the row, when not all were computed.
+        kept: positions of `logits` in the row, when not all were computed; not together with `segments`.
 
     Returns:
         (rows * k,) losses in float32, or float64 for float64 logits.
@@ -47,13 +47,14 @@ def sample_losses(
     supervised = (following != IGNORED).to(tokens.dtype)
     if segments is None:
         return tokens.sum(1) / supervised.sum(1)
-    member = _membership(segments if kept is None else segments[:, kept], int(segments.max())).to(tokens.dtype)
+    member = membership(segments).to(tokens.dtype)
     total = torch.einsum("bst,bt->bs", member, tokens)
     return (total / torch.einsum("bst,bt->bs", member, supervised)).flatten()
 
 
-def _membership(segments: torch.Tensor, count: int) -> torch.Tensor:
-    numbers = torch.arange(1, count + 1, device=segments.device)
+def membership(segments: torch.Tensor) -> torch.Tensor:
+    """(rows, k, tokens) true where a token belongs to its row's k-th sample; `segments` counts them from 1."""
+    numbers = torch.arange(1, int(segments.max()) + 1, device=segments.device)
     return segments[:, None, :] == numbers[None, :, None]
 
 

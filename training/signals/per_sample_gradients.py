@@ -20,7 +20,7 @@ import torch
 from torch import nn
 
 from datamill.errors import DatamillError, ExitCode
-from datamill.training.signals.loss import forward_losses
+from datamill.training.signals.loss import forward_losses, membership
 
 Receive = Callable[[str, torch.Tensor], None]
 """Called with a parameter's name and its (samples, *shape) gradients, each parameter once."""
@@ -126,11 +126,8 @@ class _Delivery:
         self.trainable = trainable
         self.receive = receive
         self.rows = len(batch["labels"])
-        self.members: torch.Tensor | None = None
+        self.members = membership(batch["segments"]) if "segments" in batch else None
         self.seen: set[str] = set()
-        if "segments" in batch:
-            numbers = torch.arange(1, int(batch["segments"].max()) + 1, device=batch["segments"].device)
-            self.members = batch["segments"][:, None, :] == numbers[None, :, None]
 
     def __call__(self, layer: str, inputs: torch.Tensor, output_gradient: torch.Tensor) -> None:
         if layer in self.seen:
@@ -141,21 +138,35 @@ class _Delivery:
                 layer, f"sees inputs of shape {tuple(inputs.shape)}, not whole rows (rows, tokens, features)"
             )
         accumulator = torch.promote_types(output_gradient.dtype, torch.float32)
-        by_sample = self._by_sample(output_gradient.to(accumulator))
+        precise = inputs.to(accumulator), output_gradient.to(accumulator)
         if f"{layer}.weight" in self.trainable:
-            repeated = self._repeat(inputs.to(accumulator))
-            self.receive(f"{layer}.weight", torch.bmm(by_sample.transpose(1, 2), repeated))
+            self.receive(f"{layer}.weight", weight_gradients(*precise, self.members))
         if f"{layer}.bias" in self.trainable:
-            self.receive(f"{layer}.bias", by_sample.sum(1))
+            self.receive(f"{layer}.bias", _by_sample(precise[1], self.members).sum(1))
 
-    def _by_sample(self, gradient: torch.Tensor) -> torch.Tensor:
-        """(samples, tokens, features): a packed row is copied once per segment with the other segments at zero."""
-        if self.members is None:
-            return gradient
-        return (gradient[:, None] * self.members[..., None].to(gradient.dtype)).flatten(0, 1)
 
-    def _repeat(self, inputs: torch.Tensor) -> torch.Tensor:
-        return inputs if self.members is None else inputs.repeat_interleave(self.members.shape[1], dim=0)
+def weight_gradients(
+    inputs: torch.Tensor, output_gradients: torch.Tensor, members: torch.Tensor | None = None
+) -> torch.Tensor:
+    """Sum over each sample's tokens of the outer product of output gradient and input.
+
+    Args:
+        inputs: (rows, tokens, i).
+        output_gradients: (rows, tokens, o).
+        members: (rows, k, tokens) true where a token belongs to the row's k-th sample; None for one sample a row.
+
+    Returns:
+        (samples, o, i) with samples ordered row by row.
+    """
+    repeated = inputs if members is None else inputs.repeat_interleave(members.shape[1], dim=0)
+    return torch.bmm(_by_sample(output_gradients, members).transpose(1, 2), repeated)
+
+
+def _by_sample(gradients: torch.Tensor, members: torch.Tensor | None) -> torch.Tensor:
+    """(samples, tokens, o): a packed row is copied once per sample, with the other samples' tokens at zero."""
+    if members is None:
+        return gradients
+    return (gradients[:, None] * members[..., None].to(gradients.dtype)).flatten(0, 1)
 
 
 def _refusal(layer: str, what: str) -> DatamillError:

@@ -25,7 +25,6 @@ from datamill.operators.declaration import (
     ColumnType,
     Context,
     Effect,
-    Need,
     OnNull,
     Params,
     Schema,

@@ -1,0 +1,137 @@
+"""Builders for deduplication and decontamination: keys, thresholds, shingles, older sets and evaluation sets."""
+
+import re
+from typing import Any
+
+from datamill.agents.rules.intents import Wanted
+from datamill.agents.rules.nodes import Builder, Node, node
+from datamill.agents.rules.reading import Reading
+
+_KEEP_RULES = (
+    ("first", r"(?:keep\w*|mant\w+|fique\w*|fica\w*|conserv\w*|qued\w+|deix\w+|deja\w*|guard\w*)\s+(?:only |just |com |con )?(?:the |a |o |la |el )?(?:very )?(?:first|oldest|earliest|primeir[oa]|primer[oa]?|mais antig\w+|mas antigu\w+)|保留(?:第一|首|最早|最先)"),
+    ("longest", r"(?:keep\w*|mant\w+|fique\w*|conserv\w*|qued\w+|deix\w+|deja\w*|guard\w*)\s+(?:only |just |com |con )?(?:the |a |o |la |el |version |versao )*(?:longest|longer|mais long[oa]|maior|mas larg[oa])|保留最长"),
+)  # fmt: skip
+_BEST = re.compile(
+    r"(?:keep\w*|mant\w+|fique\w*|conserv\w*|qued\w+)\s+(?:the |a |o |la |el |com |con )*(?:one |row |copy |version )?(?:with (?:the )?)?(?:best|highest|top|higher|maior|melhor|mejor|mayor)[- ](?:scor\w+ )?(?:one |row )?(?:by |por )?(?P<col>[a-z_]\w*)|保留(?P<han>[a-z_]\w*)?(?:最高|最好|得分最高|分数最高)"
+)
+_UNIT = (("chars", r"char(?:acter)?s?|caracter\w*|字符|按字|字(?=\s?\d|级|粒度)"), ("words", r"words?|palavras?|palabras?|单词|按词|词(?=\s?\d|级)"))
+
+
+def keep_rule(reading: Reading) -> str | None:
+    """`first`, `longest` or `best:<column>` when the request says which duplicate stays."""
+    text = reading.request.masked
+    found = next((name for name, pattern in _KEEP_RULES if re.search(pattern, text)), None)
+    if found:
+        return found
+    best = _BEST.search(text)
+    if not best:
+        return None
+    named = [name for name, at in reading.columns if best.start() <= at <= best.end() + 20]
+    word = best["col"] or best["han"] or "score"
+    return f"best:{named[0] if named else word}"
+
+
+def threshold_said(reading: Reading) -> float | None:
+    """Similarity threshold as written (percentages as shares), also when out of range."""
+    quantity = reading.similarity
+    if quantity is None:
+        return None
+    return quantity.share if quantity.unit == "percent" else float(quantity.value)
+
+
+def _loose_threshold(reading: Reading, wanted: Wanted) -> float | None:
+    """`near-dedup at 0.9`, `95 % similar`: a bare share near the words."""
+    start, end = reading.stretch(wanted)
+    for quantity in reading.free(start, end):
+        if quantity.unit == "" and 0 < quantity.value < 1:
+            return float(reading.take(quantity).value)
+        near = reading.request.masked[quantity.end : quantity.end + 24]
+        if quantity.unit == "percent" and re.match(r"\s*(?:or more |de )?(?:similar|igual|identical|alike|parecid|semelhan|相似|以上相似)", near):
+            return reading.take(quantity).share
+    return None
+
+
+def _shingles(reading: Reading) -> dict[str, Any]:
+    params: dict[str, Any] = {}
+    gram = next(iter(reading.free(units=("gram",))), None)
+    if gram is None or (gram.value >= 8 and any(w.capability == "decon.ngram" for w in reading.mentions)):
+        return params
+    params["ngram"] = reading.take(gram).value
+    around = reading.request.masked[max(0, gram.start - 16) : gram.end + 16]
+    for name, pattern in _UNIT:
+        if re.search(pattern, around):
+            params["unit"] = name
+    return params
+
+
+def build_minhash(reading: Reading, wanted: Wanted) -> list[Node]:
+    """`dedup.minhash` with everything said about it."""
+    said = threshold_said(reading)
+    if reading.similarity:
+        reading.take(reading.similarity)
+    threshold = said if said is not None else _loose_threshold(reading, wanted)
+    params: dict[str, Any] = {"column": (reading.columns_near(wanted) or reading.text() or ("text",))[0]}
+    if threshold is not None and 0 < threshold <= 1:
+        params["threshold"] = threshold
+    params |= _shingles(reading)
+    banding = re.search(r"(\d+)\s*(?:bands?|bandas?)\D{1,12}(\d+)\s*(?:rows?|linhas?|filas?)", reading.request.masked)
+    if banding:
+        params |= {"bands": int(banding.group(1)), "rows": int(banding.group(2))}
+        for quantity in reading.free(banding.start(), banding.end()):
+            reading.take(quantity)
+    keep = keep_rule(reading)
+    if keep:
+        params["keep"] = keep
+    if re.search(r"(?:drop|remove|delete) (?:all|both|every) (?:copies|members|of them)|remov\w+ todas as copias|全部删掉", reading.request.masked):
+        params["action"] = "drop_all"
+    return [node(reading, wanted, params)]
+
+
+def build_exact(reading: Reading, wanted: Wanted) -> list[Node]:
+    """`dedup.exact` on the named key columns."""
+    columns = reading.columns_near(wanted) or reading.text()
+    params: dict[str, Any] = {"columns": list(columns) or None, "keep": keep_rule(reading)}
+    if re.search(r"case[- ]?insensitive\w*|ignor\w+ (?:the )?case|ignorando maiuscul\w*|sin distinguir mayuscul\w*|不区分大小写|忽略大小写", reading.request.masked):
+        params["casefold"] = True
+    return [node(reading, wanted, params)]
+
+
+def build_semantic(reading: Reading, wanted: Wanted) -> list[Node]:
+    """`dedup.semantic`: the greatest similarity allowed."""
+    start, end = reading.stretch(wanted)
+    quantity = reading.similarity or next((q for q in reading.free(start, end) if (q.unit == "" and 0 < q.value <= 1) or q.unit == "percent"), None)
+    if quantity is None:
+        quantity = next((q for q in reading.free(wanted.start, wanted.end) if 0 < q.value <= 1), None)
+    params = {"max_similarity": reading.take(quantity).share if quantity else None, "columns": list(reading.columns_near(wanted)) or None}
+    return [node(reading, wanted, params)]
+
+
+def build_paragraph(reading: Reading, wanted: Wanted) -> list[Node]:
+    """`dedup.paragraph`."""
+    return [node(reading, wanted, {"keep": keep_rule(reading)})]
+
+
+def build_decontamination(reading: Reading, wanted: Wanted) -> list[Node]:
+    """`decon.ngram` against the evaluation sets named, else against those the project knows."""
+    against = [s.name if s.is_path else s.key for s in reading.sources if s.purpose in {"eval", "against"} or (s.benchmark and s.purpose != "target")]
+    against = list(dict.fromkeys(key if ":" in key or "/" in key or "." in key or key.endswith(("test", "eval", "dev")) else f"{key}:test" for key in against))
+    if not against and reading.inspection:
+        against = list(reading.inspection.evaluation_sets)
+    gram = next(iter(reading.free(units=("gram",))), None)
+    params: dict[str, Any] = {
+        "columns": list(reading.columns_near(wanted) if any(reading.stretch(wanted)[0] <= at < reading.stretch(wanted)[1] for _, at in reading.columns) else reading.text()) or None,
+        "against": against or None,
+        "n": reading.take(gram).value if gram else None,
+    }
+    if "keep_all_rows" in reading.prohibitions or re.search(r"(?:only|just) (?:flag|report|tag|mark)|\bflag\b|\btag them\b|so (?:marc|sinaliz)\w*|solo (?:marc|senal)\w*|只(?:标记|报告|打标)", reading.request.masked):
+        params["action"] = "tag"
+    return [node(reading, wanted, params)]
+
+
+BUILDERS: dict[str, Builder] = {
+    "dedup.minhash": build_minhash,
+    "dedup.exact": build_exact,
+    "dedup.semantic": build_semantic,
+    "dedup.paragraph": build_paragraph,
+    "decon.ngram": build_decontamination,
+}

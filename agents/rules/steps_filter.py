@@ -1,0 +1,255 @@
+"""Builders for filters on length, language and quality, and for personal data."""
+
+import re
+from typing import Any
+
+from datamill.agents.rules.columns import column_for, implied_roles
+from datamill.agents.rules.intents import Wanted, polarity
+from datamill.agents.rules.nodes import Builder, Node, node
+from datamill.agents.rules.quantities import Quantity
+from datamill.agents.rules.reading import Reading
+from datamill.agents.rules.vocabulary import DROP, KEEP, ONLY
+
+LENGTH_UNITS = ("chars", "words", "tokens", "turns")
+
+PII_ENTITIES: dict[str, str] = {
+    "email": r"e-?mails?\b|correos?(?: electronicos?)?|邮箱|电子邮件|邮件",
+    "phone": r"(?:tele)?phones?(?: numbers?)?\b|telefones?\b|telefonos?\b|celular\w*|movil\w*|手机号?|电话(?:号码)?",
+    "ip": r"\bips?\b(?: address\w*)?|enderecos? ip|direcciones ip|ip ?地址",
+    "credit_card": r"(?:credit |debit )?card(?: numbers?|s)\b|credit cards?|cart(?:ao|oes)(?: de credito)?|tarjetas?(?: de credito)?|银行卡|信用卡",
+    "cpf": r"\bcpfs?\b",
+    "cn_id": r"身份证(?:号码?)?|chinese ids?\b|national ids? \(china\)|id cards?\b",
+}
+PII_UNKNOWN: dict[str, str] = {
+    "names": r"(?:person |people'?s? |customer |full )names?\b(?! of products)|\bnomes?\b|\bnombres?\b|姓名|人名",
+    "addresses": r"(?:home |street |postal )address\w*|\benderecos?\b(?! ip)|\bdirecciones?\b(?! ip)|住址|地址(?<!ip地址)(?<!ip 地址)",
+    "other identity numbers": r"\bssns?\b|social security|passports?|passaportes?|pasaportes?|\brg\b|\bcnpj\b|\bdni\b|\bcurp\b|护照",
+}
+
+
+def length_nodes(reading: Reading) -> list[Node]:
+    """One `filter.length` per unit and column from the bounds in the request, such as "under 10 characters"."""
+    nodes: list[Node] = []
+    for quantity in reading.free(units=LENGTH_UNITS):
+        bounds = _bounds(reading, quantity)
+        if not bounds or (quantity.unit == "tokens" and quantity.value >= 10**5):
+            continue
+        reading.take(quantity)
+        columns = _measured(reading, quantity)
+        same = next((n for n in nodes if n.params["unit"] == quantity.unit and n.params.get("columns") == columns), None)
+        if same:
+            same.params |= bounds
+        else:
+            why = reading.request.quote(quantity.start, quantity.end)
+            params: dict[str, Any] = {"unit": quantity.unit, **bounds}
+            nodes.append(Node("filter.length", params | ({"columns": columns} if columns else {}), quantity.start, why))
+    return nodes
+
+
+def _bounds(reading: Reading, quantity: Quantity) -> dict[str, Any]:
+    pair = _pair(reading, quantity)
+    if pair:
+        return pair
+    if not quantity.sign:
+        return {}
+    verb = polarity(reading.request, quantity.start, quantity.end)
+    sign = quantity.sign
+    clause = reading.request.clause_at(quantity.start)
+    strict = re.search(DROP, reading.request.masked[clause.start : clause.end]) is not None
+    if sign == "lt":
+        return {"min": quantity.value} if verb == "drop" else {"max": quantity.value}
+    if sign == "gt":
+        return {"max": quantity.value} if verb == "drop" else {"min": quantity.value}
+    if sign == "le":
+        return {"min": quantity.value + 1} if strict and verb == "drop" and reading.request.language == "en" and "most" in reading.request.masked[clause.start : quantity.start] else {"max": quantity.value}
+    return {"max": quantity.value - 1} if strict and verb == "drop" and _or_more(reading, quantity) else {"min": quantity.value}
+
+
+def _or_more(reading: Reading, quantity: Quantity) -> bool:
+    return re.search(r"or more|ou mais|o mas|以上", reading.request.masked[quantity.start : quantity.end + 14]) is not None
+
+
+def _pair(reading: Reading, quantity: Quantity) -> dict[str, Any]:
+    """`between 50 and 2000 words`, `50-2000 words`, `50 到 2000 字`."""
+    for other in reading.free():
+        between = reading.request.masked[other.end : quantity.start]
+        if other.end <= quantity.start and re.fullmatch(r"\s*(?:-|~|to|and|e|y|a|ate|hasta|到|至|和)\s*", between) and other.unit in {"", quantity.unit}:
+            reading.take(other)
+            low, high = sorted((other.value, quantity.value))
+            return {"min": low, "max": high}
+    return {}
+
+
+def _measured(reading: Reading, quantity: Quantity) -> list[str]:
+    clause = reading.request.clause_at(quantity.start)
+    named = [name for name, at in reading.columns if clause.start <= at < clause.end]
+    if named:
+        return named
+    if quantity.unit == "turns":
+        return [column_for("messages", reading.facts) or "messages"]
+    roles = implied_roles(reading.request, clause.start, clause.end)
+    found = [column for role in roles if (column := column_for(role, reading.facts))]
+    return found[:1] or list(reading.text())
+
+
+_TRANSLATING = re.compile(r"(?:translat\w*|traduc\w*|traduz\w*|翻译|译)[^.;。]*$")
+_PART = re.compile(r"\s*(?:part|portion|subset|rows|half|documents|docs|section|split|部分|的部分|那部分|parte)")
+
+
+def language_nodes(reading: Reading) -> list[Node]:
+    """`lang.detect` and `filter.lang` (or an expression, when languages are to be left out)."""
+    allow, deny, first = [], [], -1
+    for position, code in reading.languages:
+        stand = _stand(reading, position)
+        if stand:
+            (allow if stand == "keep" else deny).append(code)
+            first = position if first < 0 else first
+    generic = next((w for w in reading.mentions if w.capability == "filter.lang_generic" and not w.forbidden), None)
+    if not allow and not deny and generic is None:
+        return []
+    start = first if first >= 0 else generic.start if generic else 0
+    why = reading.request.quote(start, start + 1)
+    detect = Node("lang.detect", {"column": (reading.text() or ("text",))[0]}, start, why)
+    tag_only = "keep_all_rows" in reading.prohibitions or "read_only" in reading.prohibitions
+    if tag_only or not (allow or deny):
+        return [detect]
+    if deny and not allow:
+        quoted = ", ".join(f'"{code}"' for code in dict.fromkeys(deny))
+        return [detect, Node("filter.expr", {"expr": f"not (lang in [{quoted}])", "on_null": "keep"}, start, why, follows=("lang.detect",))]
+    params: dict[str, Any] = {"allow": list(dict.fromkeys(allow))}
+    score = reading.after_word(r"confidence|(?:lang\w*|language) (?:id )?score|min_score|confianca|confianza|置信度|score (?:above|over|of|>=?|at least)")
+    if score and 0 <= score.share <= 1:
+        params["min_score"] = reading.take(score).share
+    return [detect, Node("filter.lang", params, start, why, follows=("lang.detect",))]
+
+
+def _stand(reading: Reading, position: int) -> str:
+    """`keep`, `drop` or nothing for a language named at `position`."""
+    request = reading.request
+    clause, sentence = request.clause_at(position), request.sentence_at(position)
+    before, text = request.masked[sentence.start : position], request.masked
+    if _TRANSLATING.search(before) and not re.search(rf"{ONLY}|{KEEP}", before[_last_translation(before) :]):
+        return ""
+    name_end = position + 3
+    while name_end < len(text) and text[name_end].isalpha():
+        name_end += 1
+    if _PART.match(text[name_end : name_end + 12]) and re.search(r"\b(?:the|na|no|la|a|parte|in|on)\b|对|把", text[clause.start : position]):
+        return "keep" if re.search(ONLY + "|" + KEEP, text[clause.start : position]) and "leave" not in text[clause.start : position] else ""
+    inside = text[clause.start : clause.end]
+    if re.search(r"(?:non-?|not (?:in )?|isn'?t (?:in )?|aren'?t (?:in )?|other than |except |outside |nao (?:seja\w* |esteja\w* em |for\w* |em )?|que no (?:sea\w*|este\w*)(?: en)? |no |fuera de |fora do |difer\w+ de |distint\w+ de|非|不是|除了?)(?:the |el |o |em |en )?$", text[max(0, position - 26) : position]):
+        return "keep"
+    listed = re.search(r"(?:non-?\w+|not \w+|que no \w+(?: en)? \w+|nao \w+ \w+|不是\w+|非\w+)\s*(?:,|or|nor|ou|o|ni|或|和)\s*$", text[clause.start : position])
+    if listed:
+        return "keep"
+    if re.search(ONLY, inside):
+        return "keep"
+    verb = polarity(request, position, name_end)
+    nearby = re.search(rf"(?:{DROP})[^,;.]*$", text[clause.start : position]) or re.search(rf"(?:{KEEP})[^,;.]*$", text[clause.start : position])
+    if nearby is None and request.language == "zh":
+        nearby = re.search(f"{DROP}|{KEEP}", inside)
+    if nearby is None:
+        return _inherited_stand(reading, position, clause.start)
+    return verb
+
+
+def _last_translation(before: str) -> int:
+    matches = list(re.finditer(r"translat\w*|traduc\w*|traduz\w*|翻译|译", before))
+    return matches[-1].end() if matches else 0
+
+
+def _inherited_stand(reading: Reading, position: int, clause_start: int) -> str:
+    """`keep only Portuguese, Spanish and French`: list items share the verb of the first."""
+    text = reading.request.masked
+    if clause_start == 0 or not re.fullmatch(r"\s*(?:and |e |y |or |和|以及)?\s*", text[clause_start:position]):
+        previous = [at for at, _ in reading.languages if at < position]
+        between = text[previous[-1] : position] if previous else ""
+        if not previous or not re.fullmatch(r"[a-z一-鿿]+\s*(?:,|and|e|y|or|ou|o|和|与|、|/)+\s*(?:and |e |y )?", between):
+            return ""
+        return _stand(reading, previous[-1])
+    earlier = [at for at, _ in reading.languages if at < clause_start]
+    return _stand(reading, earlier[-1]) if earlier and clause_start - earlier[-1] < 16 else ""
+
+
+def pii_nodes(reading: Reading) -> list[Node]:
+    """`pii.redact` with the kinds named; kinds it cannot find are reported as missing."""
+    wanted = next((w for w in reading.mentions if w.capability == "pii.redact"), None)
+    if wanted is not None and wanted.forbidden:
+        return []
+    text = reading.request.masked
+    spots = {kind: match for kind, pattern in PII_ENTITIES.items() if (match := re.search(rf"(?<![a-z])(?:{pattern})", text))}
+    verbs = rf"{DROP}|\b(?:mask\w*|replac\w*|hid\w*|substitu\w*|reempla\w*|mascar\w*|enmascar\w*|ocult\w*)\b|替换|掩|隐藏|打码"
+    if wanted is None:
+        acted = [m for m in spots.values() if re.search(verbs, _sentence(reading, m.start()))]
+        if not acted or all(kind == "ip" for kind in spots):
+            return []
+        start = acted[0].start()
+        wanted = Wanted("pii.redact", start, acted[0].end())
+    built = node(reading, wanted, {"columns": list(_pii_columns(reading, wanted)) or None, "entities": list(spots) or None, "mode": _pii_mode(reading)})
+    unknown = [kind for kind, pattern in PII_UNKNOWN.items() if re.search(rf"(?<![a-z])(?:{pattern})", _sentence(reading, wanted.start))]
+    extra = [Node("pii.redact", {"entities": unknown}, wanted.start, built.why, unmet="redact " + ", ".join(unknown))] if unknown else []
+    return [built, *extra]
+
+
+def _sentence(reading: Reading, position: int) -> str:
+    piece = reading.request.sentence_at(position)
+    return reading.request.masked[piece.start : piece.end]
+
+
+def _pii_columns(reading: Reading, wanted: Wanted) -> tuple[str, ...]:
+    piece = reading.request.sentence_at(wanted.start)
+    named = tuple(name for name, at in reading.columns if piece.start <= at < piece.end)
+    return named or reading.text()
+
+
+def _pii_mode(reading: Reading) -> str:
+    text = reading.request.masked
+    if re.search(r"pseudonym\w*|pseudonim\w*|seudonim\w*|假名|化名", text):
+        return "pseudonymise"
+    if re.search(rf"(?:{DROP})\s*(?:the |all |any |every |as |las |todas )*(?:whole )?(?:rows?|lines?|records?|linhas?|filas?|registros?)[^.;]*(?:with|contain\w*|that|com|con|que)", text) and "keep_all_rows" not in reading.prohibitions:
+        return "drop"
+    if re.search(r"\bmask\w*|mascar\w*|enmascar\w*|asterisk\w*|asterisco\w*|掩码|打码|星号", text):
+        return "mask"
+    return "replace"
+
+
+def build_empty(reading: Reading, wanted: Wanted) -> list[Node]:
+    """Empty values: a lower bound of one character on the column they stand in."""
+    columns = reading.columns_near(wanted) or reading.text()
+    if polarity(reading.request, wanted.start, wanted.end) != "drop":
+        return []
+    return [node(reading, wanted, {"columns": list(columns) or None, "unit": "chars", "min": 1}, "filter.length")]
+
+
+def build_plain(reading: Reading, wanted: Wanted) -> list[Node]:
+    """A step without parameters of its own in the request; columns where the operator takes them."""
+    return [node(reading, wanted)]
+
+
+def build_text(reading: Reading, wanted: Wanted) -> list[Node]:
+    """Text repair on the columns named near, else on the text columns."""
+    clause = reading.request.clause_at(wanted.start)
+    named = [name for name, at in reading.columns if clause.start <= at < clause.end]
+    params: dict[str, Any] = {"columns": named or list(reading.text()) or None}
+    if wanted.capability == "text.normalize" and re.search(r"lower-?cas|minuscul|小写", reading.request.masked):
+        params["lowercase"] = True
+    return [node(reading, wanted, params)]
+
+
+def build_refusal(reading: Reading, wanted: Wanted) -> list[Node]:
+    """Model refusals, in the answer column."""
+    return [node(reading, wanted, {"column": column_for("output", reading.facts) or (reading.text() or ("text",))[-1]})]
+
+
+def build_quality(reading: Reading, wanted: Wanted) -> list[Node]:
+    """Gopher's rules on the main text column."""
+    return [node(reading, wanted, {"column": (reading.columns_near(wanted) or reading.text() or ("text",))[0]})]
+
+
+BUILDERS: dict[str, Builder] = {
+    "filter.empty": build_empty,
+    "text.fix_unicode": build_text,
+    "text.normalize": build_text,
+    "filter.refusal": build_refusal,
+    "filter.gopher_quality": build_quality,
+    **dict.fromkeys(("text.strip_boilerplate", "filter.c4", "filter.fineweb", "filter.gopher_repetition", "filter.url", "filter.flagged_words"), build_plain),
+}

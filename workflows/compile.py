@@ -144,8 +144,8 @@ def _steps(workflow: Workflow, policy: PathPolicy, findings: Findings) -> list[P
             schemas[name] = source.schema
     lines = {step.id: index for index, step in enumerate(workflow.steps)}
     checker = StepChecker(findings, policy, schemas, lines)
-    for spec in topological(workflow, findings):
-        checked = checker.check(spec, spec.params)
+    for step in topological(workflow, findings):
+        checked = checker.check(step, step.params)
         if checked is not None:
             steps.append(checked)
     return steps

@@ -146,7 +146,7 @@ def _run(plan: Plan, request: RunRequest, record: RunRecord, events: EventStream
     finally:
         engine.close()
     partial = request.options.until is not None
-    outputs = () if partial else _write_outputs(plan, request, results, events)
+    outputs = () if partial else _write_outputs(plan, request, policy, results, events)
     gates = tuple(check_gates(plan, results))
     failed = [gate for gate in gates if not gate.passed]
     status = "gate_failed" if failed else "partial" if partial else "done"
@@ -166,7 +166,7 @@ def _run(plan: Plan, request: RunRequest, record: RunRecord, events: EventStream
 
 
 def _write_outputs(
-    plan: Plan, request: RunRequest, results: Mapping[str, StepResult], events: EventStream
+    plan: Plan, request: RunRequest, policy: PathPolicy, results: Mapping[str, StepResult], events: EventStream
 ) -> tuple[WrittenOutput, ...]:
     written = []
     for name, output in plan.outputs.items():
@@ -174,5 +174,5 @@ def _write_outputs(
         file = write_output(request.project, name, output, result.shards, plan)
         events.emit("output_written", output=name, path=output.path, rows=file.rows, reused=file.reused)
         written.append(file)
-    register_outputs(request.project, plan, written, results)
+    register_outputs(policy, plan, written, results, request.command)
     return tuple(written)

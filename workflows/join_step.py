@@ -11,13 +11,14 @@ from dataclasses import dataclass
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from datamill.services.engines.protocol import Shard
+from datamill.services.engines.protocol import Outcome, Shard
 from datamill.services.engines.shards import read_shard
 from datamill.services.records import ID, Fate, fates
 from datamill.services.storage.units import UnitStore, unit_key
 from datamill.workflows.chain import StepCall, UnitReport, with_source
-from datamill.workflows.ledger import Books
+from datamill.workflows.ledger import Books, balance_books
 
+PARENT = "_parent"
 SAME_ROW = "same_row_from_another_branch"
 
 
@@ -54,27 +55,31 @@ class JoinTask:
         if unit is not None:
             return [UnitReport(self.call.step, number, unit, reused=True)]
         started = time.perf_counter()
-        rows, left, rows_in = self._join(shard, parent, earlier)
-        gone = {Fate.MERGED.value: left.num_rows} if left.num_rows else {}
-        reasons = {f"{Fate.MERGED.value}:{SAME_ROW}": left.num_rows} if left.num_rows else {}
-        books = Books(rows_in, rows.num_rows, 0, gone, reasons)
+        outcome, doubled = self._join(shard, parent, earlier)
+        books = Books(doubled.num_rows, 0, 0, *_merged_counts(doubled.num_rows)) + outcome[0]
+        rows, left = outcome[1].rows, pa.concat_tables([doubled, outcome[1].fates])
         unit = self.store.commit(key, rows, left, books.flat(), time.perf_counter() - started)
         return [UnitReport(self.call.step, number, unit, reused=False)]
 
-    def _join(self, shard: Shard, parent: str, earlier: Sequence[Shard]) -> tuple[pa.Table, pa.Table, int]:
+    def _join(self, shard: Shard, parent: str, earlier: Sequence[Shard]) -> tuple[tuple[Books, Outcome], pa.Table]:
         before = read_shard(shard.path)
         rows = conform(before, self.schema)
-        left = fates()
+        doubled = fates()
         if earlier:
             known = pa.concat_tables([read_shard(other.path, [ID]) for other in earlier])[ID]
-            doubled = pc.is_in(rows[ID], value_set=pc.unique(known))
-            left = with_source(_merged(rows.filter(doubled)), before)
-            rows = rows.filter(pc.invert(doubled))
+            again = pc.is_in(rows[ID], value_set=pc.unique(known))
+            doubled = with_source(_merged(rows.filter(again)), before)
+            rows = rows.filter(pc.invert(again))
         operator, params = self.call.bind()
-        outcome = operator.run(
-            rows.append_column("_parent", pa.repeat(parent, rows.num_rows)), params, self.call.context()
-        )
-        return outcome.rows, left, before.num_rows
+        named = rows.append_column(PARENT, pa.repeat(pa.scalar(parent), rows.num_rows))
+        outcome = operator.run(named, params, self.call.context())
+        books = balance_books(self.call.step, rows, outcome.rows, outcome.fates)
+        return (books, Outcome(outcome.rows, with_source(outcome.fates, before))), doubled
+
+
+def _merged_counts(count: int) -> tuple[dict[str, int], dict[str, int]]:
+    merged = Fate.MERGED.value
+    return ({merged: count}, {f"{merged}:{SAME_ROW}": count}) if count else ({}, {})
 
 
 def _merged(rows: pa.Table) -> pa.Table:

@@ -99,7 +99,7 @@ class RunData:
     def row_before(self, step: str, row_id: str) -> dict[str, Any] | None:
         """The row as it went into `step`; None for a record that never became a row."""
         lock = json.loads((self.run.folder / "plan.lock.json").read_text(encoding="utf-8"))
-        parents = next((s["needs"] for s in lock["steps"] if s["id"] == step), [])
+        parents: list[str] = next((s["needs"] for s in lock["steps"] if s["id"] == step), [])
         for parent in parents:
             row = self.row(parent, row_id)
             if row is not None:

@@ -79,9 +79,9 @@ def write_output(project: Path, name: str, output: OutputSpec, shards: Sequence[
     record = _record(project, target)
     if record and record["source"] == source and target.is_file() and file_sha256(target) == record["sha256"]:
         return WrittenOutput(**{**record, "reused": True, "name": name})
-    schema_inputs = [project / str(step.params["path"]) for step in plan.steps if step.is_source]
+    protected = [project / str(step.params["path"]) for step in plan.steps if step.is_source]
     tables = data_tables(shards, keep_ids=keep_ids)
-    file = write_rows(tables, target, output.format, protect=schema_inputs)
+    file = write_rows(tables, target, output.format, protect=protected)
     written = WrittenOutput(name, output.path, file.rows, file.bytes, file.sha256, source)
     write_json(_record_path(project, target), asdict(written), "output.record")
     return written

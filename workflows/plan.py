@@ -11,6 +11,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
+import pyarrow as pa
+
 from datamill.errors import Issue
 from datamill.operators.declaration import ColumnType
 from datamill.workflows.spec import FORMAT_VERSION, CheckSpec, OutputSpec, RunSpec, TrainSpec
@@ -45,6 +47,7 @@ class PlanStep:
         schema: columns after the step.
         why: reason shown to people.
         on_error: policy for rows that raise.
+        arrow: exact Arrow schema of an input's data columns; it follows from the content and is in no digest.
     """
 
     id: str
@@ -59,6 +62,7 @@ class PlanStep:
     schema: Mapping[str, ColumnType]
     why: str | None = None
     on_error: str = "fail"
+    arrow: pa.Schema | None = None
 
     @property
     def is_source(self) -> bool:
@@ -152,7 +156,7 @@ class Plan:
             "description": self.description,
             "digest": self.digest,
             "seed": self.seed,
-            "steps": [asdict(step) for step in self.steps],
+            "steps": [{k: v for k, v in asdict(step).items() if k != "arrow"} for step in self.steps],
             "outputs": self.consent()["outputs"],
             "checks": self.consent()["checks"],
             "run": self.run.model_dump(mode="json"),

@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from datamill.operators.declaration import ColumnType
-from datamill.services.reading.reader import check_quarantine, read_chunk
+from datamill.services.reading.reader import check_bad, read_chunk
 from datamill.services.reading.source import Chunk, SourceSpec
 from datamill.services.records import FATE_SCHEMA
 from datamill.services.storage.units import UnitStore, unit_key
@@ -24,7 +23,6 @@ if TYPE_CHECKING:
     from datamill.workflows.runner import Runner
 
 NOTHING = {"in": 0, "out": 0, "expanded": 0}
-Inferred = dict[str, tuple[str, bool]]
 
 
 @dataclass(frozen=True)
@@ -35,7 +33,7 @@ class ReadTask:
     step: str
     key: str
     source: SourceSpec
-    schema: Inferred
+    schema: pa.Schema
     limit: int | None
     reuse: bool
 
@@ -75,9 +73,9 @@ def read_input(runner: "Runner", step: PlanStep) -> None:
     """Read all chunks of an input and make them the result of `step`."""
     options = runner.options
     source, chunks = read_source(step, runner.policy, runner.plan.run.shard_rows)
-    schema = inferred_schema(step.schema)
+    assert step.arrow is not None
     key = step.key(0)
-    task = ReadTask(runner.store, step.id, key, source, schema, options.limit, options.reuse)
+    task = ReadTask(runner.store, step.id, key, source, step.arrow, options.limit, options.reuse)
     by_chunk: dict[int, list[UnitReport]] = {}
     for index, reports in runner.engine.map_units(task, list(enumerate(chunks))):
         by_chunk[index] = reports
@@ -87,7 +85,7 @@ def read_input(runner: "Runner", step: PlanStep) -> None:
     reports = [report for index in sorted(by_chunk) for report in by_chunk[index]]
     runner.add_reports(step.id, limited(reports, options.limit))
     books = runner.results[step.id].books
-    check_quarantine(source, books.rows_in, quarantined_places(reports))
+    check_bad(source, books.rows_out, books.rows_in - books.rows_out, quarantined(reports))
 
 
 def limited(reports: Sequence[UnitReport], limit: int | None) -> list[UnitReport]:
@@ -104,12 +102,7 @@ def limited(reports: Sequence[UnitReport], limit: int | None) -> list[UnitReport
     return kept
 
 
-def quarantined_places(reports: Sequence[UnitReport]) -> list[pa.Table]:
-    """Fate tables of units that have quarantined records."""
-    return [report.unit.fates() for report in reports if any(k.startswith("gone.") for k in report.unit.counts)]
-
-
-def inferred_schema(schema: "dict[str, ColumnType] | object") -> Inferred:
-    """The reader's view of a plan schema."""
-    assert isinstance(schema, dict)
-    return {name: (kind.dtype, kind.nullable) for name, kind in schema.items()}
+def quarantined(reports: Sequence[UnitReport]) -> pa.Table:
+    """Fates of the first units that have quarantined records."""
+    bad = [report.unit.fates() for report in reports if any(k.startswith("gone.") for k in report.unit.counts)]
+    return pa.concat_tables(bad[:3]) if bad else FATE_SCHEMA.empty_table()

@@ -119,7 +119,7 @@ def unfinished(project: Path, digest: str) -> RunRecord | None:
 
 def environment() -> dict[str, Any]:
     """Versions and hardware, without names of users or hosts."""
-    versions = {}
+    versions: dict[str, str | None] = {}
     for package in PACKAGES:
         try:
             versions[package] = version(package)

@@ -211,7 +211,8 @@ class Runner:
         resources = None
         if operator.prepare is not None:
             params = operator.params.model_validate(dict(step.params))
-            value = operator.prepare(params, self.context(step, {}))
+            names = (*step.needs, *step.sides) if operator.effect is Effect.JOIN else step.sides
+            value = operator.prepare(params, self.context(step, {name: self._dataset(name) for name in names}))
             resources = self.engine.broadcast(value, step.id)
         seed = self.plan.step_seed(step.id)
         return StepCall(

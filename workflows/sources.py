@@ -1,7 +1,8 @@
 """Inputs as plan steps: format, files and their content digests, columns and what is odd about them."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -10,14 +11,15 @@ from pydantic import ValidationError
 from datamill.errors import DatamillError, Issue, nearest
 from datamill.operators.declaration import ColumnType, Params, Schema
 from datamill.operators.registry import find
-from datamill.services.reading.reader import infer_schema, plan_chunks
+from datamill.services.reading.reader import plan_chunks
+from datamill.services.reading.schema import dtypes
 from datamill.services.reading.source import Chunk, SourceSpec
 from datamill.workflows.findings import Findings
+from datamill.workflows.inference import infer
 from datamill.workflows.paths import PathPolicy
 from datamill.workflows.plan import PlanStep
 from datamill.workflows.spec import InputSpec
 
-SAMPLE_ROWS = 2000
 SEMANTICS = ("text", "chat", "math_answer", "label", "number", "url", "preference", "any")
 DTYPES = ("string", "int64", "double", "bool", "json")
 DECLARED = re.compile(r"^(?P<kind>[a-z_0-9]+)(\[(?P<dim>\d+)\])?(?P<null>[?!])?$")
@@ -45,7 +47,7 @@ def source_step(
         return _source_step(name, spec, options, policy, findings)
     except DatamillError as error:
         for item in error.issues:
-            findings.add(Issue(**{**item.to_dict(), "step": name, "file": None, "line": None}), (*base, "path"))
+            findings.add(replace(item, step=name, file=None, line=None), (*base, "path"))
         return None
 
 
@@ -61,14 +63,14 @@ def _source_step(
         return None
     source = source_spec(name, params.model_dump(mode="json"), found, policy)
     chunks = plan_chunks(source)
-    inferred, notes = infer_schema(source, SAMPLE_ROWS)
+    files = chunk_digests(chunks)
+    arrow, notes = infer(source, files, policy.project)
     for note in notes:
-        findings.add(Issue(**{**note.to_dict(), "step": name}), ("inputs", name))
-    schema = _declare(name, spec.columns, inferred, findings)
-    files = {f"{c.file.relative}:{c.start}-{c.end}": c.digest for c in chunks}
+        findings.add(replace(note, step=name, line=None), ("inputs", name))
+    schema = _declare(name, spec.columns, dtypes(arrow), findings)
     return PlanStep(
         id=name, operator=operator.id, version=operator.version, params=params.model_dump(mode="json"), needs=(),
-        sides=(), files=files, effect=operator.effect.value, bound=operator.bound.value, schema=schema,
+        sides=(), files=files, effect=operator.effect.value, bound=operator.bound.value, schema=schema, arrow=arrow,
     )  # fmt: skip
 
 
@@ -104,11 +106,16 @@ def read_source(step: PlanStep, policy: PathPolicy, shard_rows: int) -> tuple[So
     params = {**step.params, "shard_rows": shard_rows}
     source = source_spec(step.id, params, step.operator.split(".", 1)[1], policy)
     chunks = plan_chunks(source)
-    files = {f"{c.file.relative}:{c.start}-{c.end}": c.digest for c in chunks}
+    files = chunk_digests(chunks)
     if files != dict(step.files):
         message = f"the content of input `{step.id}` has changed since the plan was made"
         raise DatamillError("DM-RUN-010", message, step=step.id, fix="review and approve the plan again")
     return source, chunks
+
+
+def chunk_digests(chunks: Sequence[Chunk]) -> dict[str, str]:
+    """Content digest of every chunk by its place."""
+    return {f"{c.file.relative}:{c.start}-{c.end}": c.digest for c in chunks}
 
 
 def _declare(

@@ -113,10 +113,12 @@ def _phone_check(match: re.Match[str]) -> bool:
 
 
 def _sum_check(match: re.Match[str]) -> bool:
-    """Refuse `12 +3456789012`, a sum, and anything `_phone_check` refuses."""
+    """Refuse a term of a sum, such as `12 +3456789012` or `500-200-1000 =`, and what `_phone_check` refuses."""
     before = match.string[: match.start()].rstrip()[-1:]
     after = match.string[match.end() :].lstrip()[:1]
-    return not (before.isdigit() or before in {"=", ")"}) and after not in {"=", "*", "/"} and _phone_check(match)
+    is_bare = match.group("v").lstrip("+").isdigit()
+    is_term = (before.isdigit() and is_bare) or before in {"=", ")"} or after in {"=", "*", "/"}
+    return not is_term and _phone_check(match)
 
 
 def _always(match: re.Match[str]) -> bool:

@@ -81,8 +81,7 @@ def compile_document(document: YamlDocument, options: CompileOptions) -> Plan:
     check_references(workflow, findings)
     workflow = _interpolated(workflow, options, findings)
     policy = PathPolicy.of(options.project, options.allow_paths)
-    steps = _steps(workflow, policy, findings)
-    schemas = {step.id: step.schema for step in steps}
+    steps, schemas = _steps(workflow, policy, findings)
     outputs = check_outputs(workflow, schemas, policy, findings)
     check_gates(workflow, findings)
     if workflow.train is not None and options.check_training:
@@ -134,7 +133,9 @@ def _interpolated(workflow: Workflow, options: CompileOptions, findings: Finding
     return workflow.model_copy(update={"inputs": inputs, "steps": steps, "outputs": outputs})
 
 
-def _steps(workflow: Workflow, policy: PathPolicy, findings: Findings) -> list[PlanStep]:
+def _steps(
+    workflow: Workflow, policy: PathPolicy, findings: Findings
+) -> tuple[list[PlanStep], Mapping[str, Schema]]:
     schemas: dict[str, Schema] = {}
     steps: list[PlanStep] = []
     for name, spec in workflow.inputs.items():
@@ -148,7 +149,7 @@ def _steps(workflow: Workflow, policy: PathPolicy, findings: Findings) -> list[P
         checked = checker.check(step, step.params)
         if checked is not None:
             steps.append(checked)
-    return steps
+    return steps, schemas
 
 
 def _check_training(workflow: Workflow, findings: Findings) -> None:

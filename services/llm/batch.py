@@ -7,12 +7,11 @@ they are paid for, and nothing new is sent); or the caller goes away and every c
 
 import asyncio
 import threading
-from collections.abc import AsyncIterator, Iterator, Mapping
+from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from typing import Any, Final
 
 from datamill.errors import DatamillError
-from datamill.services.llm.config import ServiceConfig
 from datamill.services.llm.limiter import Gate
 from datamill.services.llm.session import Session
 
@@ -36,9 +35,9 @@ def event_loop() -> Iterator[asyncio.AbstractEventLoop]:
 class Batch:
     """What the requests of one `run_requests` share; lives in its event loop."""
 
-    def __init__(self, config: ServiceConfig, env: Mapping[str, str]) -> None:
-        self.session = Session(config, env)
-        self.gate = Gate(config.concurrency)
+    def __init__(self, session: Session, concurrency: int) -> None:
+        self.session = session
+        self.gate = Gate(concurrency)
         self.stopped: DatamillError | None = None
         self._locks: dict[str, tuple[asyncio.Lock, int]] = {}
         self._tasks: set[asyncio.Task[Any] | None] = set()

@@ -25,6 +25,7 @@ from datamill.services.llm.config import ServiceConfig, read_config
 from datamill.services.llm.conversation import Conversation, Services, judge
 from datamill.services.llm.exchange import Reply, Request, Result
 from datamill.services.llm.limiter import Clock, Limiter, Sleep
+from datamill.services.llm.session import Session
 from datamill.services.llm.store import open_store
 from datamill.services.llm.usage import STORE_NAME, Usage, UsageLog
 
@@ -38,7 +39,7 @@ class LLMClient:
         config: where to send and how much; `read_config` makes one from plain data.
         clock: monotonic seconds, for the limiter.
         sleep: awaitable pause; tests pass one that only moves the clock.
-        env: where the key is looked up at the moment of sending.
+        env: where the key is looked up at the moment of sending; the process's environment when None.
     """
 
     def __init__(
@@ -50,7 +51,7 @@ class LLMClient:
         env: Mapping[str, str] | None = None,
     ) -> None:
         self.config = config
-        self._env = os.environ if env is None else env
+        self._env = env  # never os.environ itself: whoever prints this object would print every secret of the process
         self.cache = ReplyCache(config.cache_dir)
         self.limiter = Limiter(
             open_store(config.state_dir, "llm_limits"), config.max_rpm, config.max_tpm, clock=clock, sleep=sleep
@@ -86,7 +87,7 @@ class LLMClient:
                 `DM-LLM-004` a limit too long to wait for; `DM-LLM-010` (exit code 7) budget used up.
         """
         with event_loop() as loop:
-            batch = Batch(self.config, self._env)
+            batch = Batch(Session(self.config, os.environ if self._env is None else self._env), self.config.concurrency)
             pending: deque[Future[Result]] = deque()
             try:
                 for request in requests:

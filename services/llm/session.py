@@ -69,7 +69,7 @@ class Session:
 
 def request_body(config: ServiceConfig, request: Request, messages: Sequence[Message], limit: int) -> dict[str, Any]:
     """Arguments of the call for `request` with the (possibly extended) `messages` and completion `limit`."""
-    wire = [{"role": message.role, "content": message.content} for message in messages]
+    wire = [{"role": message.role, "content": _encodable(message.content)} for message in messages]
     body: dict[str, Any] = {
         "model": request.model or config.model,
         "messages": wire,
@@ -115,6 +115,11 @@ def read_completion(content: bytes, redact: Redactor) -> Completion:
         _count(counts.get("prompt_tokens")),
         _count(counts.get("completion_tokens")),
     )
+
+
+def _encodable(text: str) -> str:
+    """Lone surrogates have no UTF-8 form; they go out as question marks."""
+    return text.encode("utf-8", "replace").decode()
 
 
 def _plain(content: Any) -> str:

@@ -38,9 +38,14 @@ def test_changes_are_kept(store: Store) -> None:
 def test_a_block_that_raises_changes_nothing(store: Store) -> None:
     with store.update() as data:
         data["inner"] = {"n": 1}
-    with pytest.raises(RuntimeError), store.update() as data:
-        data["inner"]["n"] = 2
-        raise RuntimeError
+
+    def fail() -> None:
+        with store.update() as data:
+            data["inner"]["n"] = 2
+            raise RuntimeError
+
+    with pytest.raises(RuntimeError):
+        fail()
     with store.update() as data:
         assert data == {"inner": {"n": 1}}
 

@@ -133,9 +133,7 @@ def _interpolated(workflow: Workflow, options: CompileOptions, findings: Finding
     return workflow.model_copy(update={"inputs": inputs, "steps": steps, "outputs": outputs})
 
 
-def _steps(
-    workflow: Workflow, policy: PathPolicy, findings: Findings
-) -> tuple[list[PlanStep], Mapping[str, Schema]]:
+def _steps(workflow: Workflow, policy: PathPolicy, findings: Findings) -> tuple[list[PlanStep], Mapping[str, Schema]]:
     schemas: dict[str, Schema] = {}
     steps: list[PlanStep] = []
     for name, spec in workflow.inputs.items():

@@ -15,7 +15,7 @@ from typing import Any, Final
 
 from datamill.errors import DatamillError, ExitCode, Issue, nearest
 from datamill.training.llamafactory.keys import llamafactory_keys
-from datamill.training.registry import check_params, find_selector
+from datamill.training.registry import check_params, find_selector, split_obsolete
 from datamill.training.schedule import StepRule, step_rule
 from datamill.training.section import MIXTURE_KEYS, SECTION, DynamicSection, parse_section
 from datamill.training.yaml_text import dump_yaml, line_of, load_yaml, parse_scalar, plain
@@ -45,8 +45,7 @@ RESERVED: Final = (
 
 BLOCK_KEYS: Final = ("engine", "dataset", "target_dataset", "eval_dataset", SECTION, "llamafactory", "gates")
 STAGES: Final = ("sft", "pt")
-DATAFLEX_STORAGE_PARAMS: Final = ("cache_dir", "save_interval")
-"""Parameters of DataFlex's components that say where and how often to write its gradient files: nothing to do here."""
+
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,29 +162,25 @@ def from_mapping(
     _refuse_unknown(inner, (*sorted(llamafactory_keys()), *FLAT_KEYS, SECTION), "LLaMA-Factory", places)
     if not flat and SECTION not in data:
         return TrainConfig(None, inner, base_dir, source)
-    merged, notes = _merge(flat, written, base_dir, source)
-    section = parse_section(merged, source)
-    _check_method(section)
+    section, notes = _checked_method(parse_section(_merge(flat, written, base_dir, source), source))
     _check_pipeline(inner, section, source)
     return TrainConfig(section, inner, base_dir, source, notes)
 
 
 def _merge(
     flat: Mapping[str, Any], written: Mapping[str, Any], base_dir: Path, source: str | None
-) -> tuple[dict[str, Any], tuple[str, ...]]:
+) -> dict[str, Any]:
     """One set of section keys; parameters come from the components file where DataFlex keeps them."""
     merged = {**written, **{key: value for key, value in flat.items() if key != "components_cfg_file"}}
     components = flat.get("components_cfg_file")
     if components is None or merged.get("component_name") is None:
-        return merged, ()
+        return merged
     if merged.get("component_params"):
         raise _twice(["component_params"], source or SECTION, "components_cfg_file gives it too")
     path = _find(str(components), base_dir, source)
     params = _component_params(load_yaml(path), str(merged["component_name"]), path)
-    stored = [key for key in DATAFLEX_STORAGE_PARAMS if key in params]
-    merged["component_params"] = {key: value for key, value in params.items() if key not in stored}
-    notes = (f"{path.name}: {', '.join(stored)} of DataFlex have nothing to do here",) if stored else ()
-    return merged, notes
+    merged["component_params"] = params
+    return merged
 
 
 def _component_params(data: Mapping[str, Any], name: str, path: Path) -> dict[str, Any]:
@@ -212,11 +207,22 @@ def _find(name: str, base_dir: Path, source: str | None) -> Path:
     )
 
 
-def _check_method(section: DynamicSection) -> None:
+def _checked_method(section: DynamicSection) -> tuple[DynamicSection, tuple[str, ...]]:
+    """The section with the method's parameters checked, and notes on those that have nothing to do here."""
     if section.train_type == "dynamic_select":
         declaration = find_selector(str(section.component_name))
-        check_params(declaration.params, section.component_params, declaration.name)
-    elif section.component_params:
+        kept, notes = split_obsolete(declaration.name, section.component_params)
+        params = check_params(declaration.params, kept, declaration.name)
+        if section.candidate_window is not None and getattr(params, "checkpoints", 1) > 1:
+            raise DatamillError(
+                "DM-TRAIN-004",
+                "checkpoints above 1 add up scores of the same rows, and every round has another candidate window",
+                exit_code=ExitCode.INVALID,
+                field=f"{SECTION}.candidate_window",
+                fix="set candidate_window: null, or checkpoints: 1",
+            )
+        return section.model_copy(update={"component_params": kept}), notes
+    if section.component_params:
         raise DatamillError(
             "DM-TRAIN-004",
             "train_type static reads no component_params",
@@ -224,6 +230,7 @@ def _check_method(section: DynamicSection) -> None:
             field=f"{SECTION}.component_params",
             fix=f"remove {SECTION}.component_params or choose train_type: dynamic_select",
         )
+    return section, ()
 
 
 def _check_pipeline(inner: Mapping[str, Any], section: DynamicSection, source: str | None) -> None:

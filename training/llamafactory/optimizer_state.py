@@ -49,4 +49,4 @@ def _plain(optimizer: Any, parameter: Any) -> tuple[Any, Any]:
 def _sharded(parameter: Any) -> tuple[Any, Any]:
     from deepspeed.utils import safe_get_full_optimizer_state
 
-    return tuple(safe_get_full_optimizer_state(parameter, key) for key in ("exp_avg", "exp_avg_sq"))  # type: ignore[return-value]
+    return tuple(safe_get_full_optimizer_state(parameter, key) for key in ("exp_avg", "exp_avg_sq"))

@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 import xxhash
 
 from datamill.errors import DatamillError
-from datamill.training.contracts import ScoringContext, ScoringRows, SelectionState, SignalTable
+from datamill.training.contracts import Ids, ScoringContext, ScoringRows, SelectionState, SignalTable
 from datamill.training.llamafactory.collectives import from_rank_zero, gather_table, reduce_sum, world
 from datamill.training.llamafactory.optimizer_state import adam_moments
 from datamill.training.plan_ledger import scores_digest
@@ -91,7 +91,7 @@ class Selection:
             for provider in self._providers:
                 provider.check(context)
 
-    def candidates(self, update: int) -> np.ndarray[Any, np.dtype[np.int64]]:
+    def candidates(self, update: int) -> Ids:
         """Positions the round `update` chooses from, ascending: the pool, or a window drawn by keyed hash.
 
         Rows without a supervised token (their prompt fills the cut-off) can neither be scored nor teach; they are
@@ -198,7 +198,7 @@ class Selection:
         self._rate_sum, self._rate_steps = float(state["rates"][0]), int(state["rates"][1])
 
 
-def _measure(dataset: Any) -> tuple[Any, Any]:
+def _measure(dataset: Any) -> tuple[Ids, Ids]:
     """Tokens of every row, and positions of the rows with at least one supervised token."""
     table = dataset.with_format("arrow")[:]
     tokens = table["input_ids"].combine_chunks()

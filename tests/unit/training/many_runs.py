@@ -1,0 +1,60 @@
+"""Runs several training specs one after the other in this process: a process costs more than a run of the tiny model.
+
+python many_runs.py ours|stock LIST.json, the list being of spec files (ours) or of LLaMA-Factory argument files (stock).
+"""
+
+import importlib.util
+import json
+import os
+import signal
+import sys
+import types
+from pathlib import Path
+
+
+def stock(paths: list[str]) -> None:
+    """LLaMA-Factory alone: nothing of datamill is imported."""
+    if importlib.util.find_spec("torchaudio") is None:
+        module = types.ModuleType("torchaudio")
+        module.__spec__ = importlib.util.spec_from_loader("torchaudio", None)
+        sys.modules["torchaudio"] = module
+    from llamafactory.train.tuner import run_exp
+
+    for path in paths:
+        run_exp(json.loads(Path(path).read_text()))
+    assert not any(name.split(".")[0] == "datamill" for name in sys.modules)
+
+
+def ours(paths: list[str]) -> None:
+    """Each spec through the worker; `KILL_AT=step` ends the process there as a power cut would, in the last spec."""
+    from datamill.training import worker
+    from datamill.training.events import EventWriter
+    from datamill.training.llamafactory import torchaudio_placeholder
+    from datamill.training.run_spec import RunSpec
+
+    torchaudio_placeholder.install()
+    import torch.distributed as dist
+
+    dist.destroy_process_group = lambda *_: None  # LLaMA-Factory ends the group after each run
+    for number, path in enumerate(paths):
+        spec = RunSpec.read(Path(path))
+        if number == len(paths) - 1 and "KILL_AT" in os.environ:
+            _kill_at(int(os.environ["KILL_AT"]))
+        worker.run(spec, EventWriter(spec.folder, active=os.environ.get("RANK", "0") == "0"))
+
+
+def _kill_at(step: int) -> None:
+    from datamill.training.llamafactory.driver import PlanDriver
+
+    serve = PlanDriver.serve
+
+    def dying(self: PlanDriver, epoch_iterator: object, num_batches: int) -> list[object]:
+        if self.trainer.state.global_step == step:
+            os.kill(os.getpid(), signal.SIGKILL)
+        return serve(self, epoch_iterator, num_batches)
+
+    PlanDriver.serve = dying
+
+
+if __name__ == "__main__":
+    {"ours": ours, "stock": stock}[sys.argv[1]](json.loads(Path(sys.argv[2]).read_text()))

@@ -91,7 +91,7 @@ def _fix_column(rows: pa.Table, column: str, params: FixUnicodeParams) -> Outcom
     if not suspect.any():
         return Outcome(rows)
     fixed = pl.Series([fix(text, params) for text in before.filter(suspect)], dtype=pl.String)
-    after = before.scatter(suspect.arg_true(), fixed)
+    after = before.clone().scatter(suspect.arg_true(), fixed)  # scatter works in place
     changed = (after != before).fill_null(value=False)
     note = fates_of(rows, changed, reason="text_repaired", detail=column, fate=Fate.NOTED)
     return Outcome(with_column(rows, column, after, pa.string()), note)

@@ -263,15 +263,15 @@ def _outcome(rows: pa.Table, written: _Written, params: ParaphraseParams) -> Out
     known = params.group_column in rows.column_names
     groups = rows[params.group_column if known else ID].to_pylist()
     out = rows.take(pa.array(written.source, pa.int64()))
-    for name, values, dtype in (
-        (ID, written.ids, pa.string()),
-        (ORD, written.orders, pa.int64()),
-        (params.column, written.texts, rows.schema.field(params.column).type),
-        (params.status_column, written.statuses, pa.string()),
-        (params.error_column, written.errors, pa.string()),
-        (params.group_column, [groups[source] for source in written.source], pa.string()),
+    for name, values in ((ID, written.ids), (ORD, written.orders), (params.column, written.texts)):
+        place = rows.column_names.index(name)
+        out = out.set_column(place, rows.schema.field(place), pa.array(values, rows.schema.field(place).type))
+    for name, strings in (
+        (params.status_column, written.statuses),
+        (params.error_column, written.errors),
+        (params.group_column, [groups[source] for source in written.source]),
     ):
-        out = with_column(out, name, values, dtype)
+        out = with_column(out, name, strings, pa.string())
     return Outcome(out, fates(written.fates))
 
 

@@ -19,7 +19,7 @@ import pyarrow.parquet as pq
 import xxhash
 
 from datamill.services.engines.protocol import Shard, TableFunction
-from datamill.services.engines.tables import join, table_digest
+from datamill.services.engines.tables import join, sort_by_key, table_digest
 
 if TYPE_CHECKING:
     from datamill.services.engines.local import LocalEngine
@@ -54,7 +54,7 @@ class ShardDataset:
 
     def map_tables(self, function: TableFunction, *, columns: Sequence[str] | None = None) -> "ShardDataset":
         """Apply `function` to every shard, in parallel."""
-        task = partial(_map_shard, function, columns and tuple(columns), self._folder("map"))
+        task = partial(_map_shard, function, None if columns is None else tuple(columns), self._folder("map"))
         return self._gather(task, list(enumerate(self.shards)))
 
     def shuffle(self, key: str, function: TableFunction) -> "ShardDataset":
@@ -146,5 +146,5 @@ def _reduce_partition(
 ) -> tuple[Shard, pa.Schema]:
     number, files = item
     tables = [read_shard(path) for path in files] or [schema.empty_table()]
-    table = function(pa.concat_tables(tables, promote_options="permissive").sort_by(key))
+    table = function(sort_by_key(pa.concat_tables(tables, promote_options="permissive"), key))
     return write_shard(table, folder / f"out-{number:06d}.arrow"), table.schema

@@ -22,6 +22,7 @@ from numpy.typing import NDArray
 
 from datamill.services.minhash import characters, reference
 from datamill.services.minhash.compiled import compiled
+from datamill.services.minhash.sorting import sort_values
 
 U64 = np.uint64
 U32 = np.uint32
@@ -362,7 +363,7 @@ def shingle_sets(
         room = flat[used:]
         num_tokens, flags[d] = text_tokens(base + offsets[d], base + offsets[d + 1], unit, table, combining, room)
         count = shingle_hashes(room, num_tokens, ngram, room)
-        room[:count].sort()
+        sort_values(room, 0, count)
         distinct = min(count, 1)
         for i in range(1, count):
             if room[i] != room[distinct - 1]:

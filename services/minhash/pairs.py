@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from datamill.services.minhash.compiled import compiled
+from datamill.services.minhash.sorting import sort_pairs
 
 ALL_PAIRS: Final[int] = 24
 """Rows of distinct text up to which every pair of a bucket is a candidate."""
@@ -50,8 +51,10 @@ def _bucket(
             used += 1
     reach = num_heads
     if num_heads > _ALL:
-        order = np.argsort(np.array([_shuffled(heads[i], keys[low]) for i in range(num_heads)], dtype=np.uint64))
-        heads = heads[:num_heads][order]
+        places = np.empty(num_heads, np.uint64)
+        for i in range(num_heads):
+            places[i] = _shuffled(heads[i], keys[low])
+        sort_pairs(places, heads, 0, num_heads)
         reach = _NEAR
     for i in range(num_heads):
         for j in range(i + 1, num_heads):
@@ -70,6 +73,8 @@ def _all_buckets(keys: Any, contents: Any, rows: Any, left: Any, right: Any, sam
         if i < keys.shape[0] and keys[i] == keys[low]:
             continue
         if i - low > 1:
+            if left.shape[0] == 0:  # the counting pass comes first and sorts for both
+                sort_pairs(contents, rows, low, i)
             used = _bucket(keys, contents, rows, low, i, left, right, same, used)
         low = i
     return used
@@ -98,9 +103,7 @@ def candidate_pairs(
     shared = np.zeros(len(keys), np.bool_)
     shared[1:] |= equal
     shared[:-1] |= equal
-    keys, contents, rows = keys[shared], contents[shared], rows[shared]
-    order = np.lexsort((rows, contents, keys))
-    keys, contents, rows = keys[order], contents[order], rows[order]
+    keys, contents, rows = keys[shared], contents[shared], rows[shared]  # copies, sorted in place below
     none, flag = np.empty(0, np.uint64), np.empty(0, np.bool_)
     total = _all_buckets(keys, contents, rows, none, none, flag)
     left, right, same = np.empty(total, np.uint64), np.empty(total, np.uint64), np.empty(total, np.bool_)

@@ -15,7 +15,7 @@ Verdict = Literal["plan", "clarify", "refuse"]
 
 Topic = Literal[
     "input", "model", "target", "method", "columns", "languages", "threshold", "size", "mixture", "term",
-    "contradiction", "order", "destructive", "upload", "lossy", "stage", "capability", "budget", "approval",
+    "contradiction", "order", "destructive", "upload", "lossy", "stage", "capability", "engine", "approval",
 ]  # fmt: skip
 """What a question is about; stable, so that a grader or a web page need not read the sentence."""
 

@@ -45,7 +45,9 @@ _TABLE = (
     Capability("columns.select", 13, "select columns", changes_rows=True),
     Capability("text.fix_unicode", 15, "fix text", changes_rows=True),
     Capability("text.normalize", 16, "normalise text", changes_rows=True, offered=("text.fix_unicode",)),
-    Capability("text.strip_boilerplate", 17, "strip boilerplate", changes_rows=True, offered=("filter.gopher_quality",)),
+    Capability(
+        "text.strip_boilerplate", 17, "strip boilerplate", changes_rows=True, offered=("filter.gopher_quality",)
+    ),
     Capability("text.chunk", 18, "chunk", changes_rows=True),
     Capability("filter.refusal", 25, "remove refusals", removes_rows=True, offered=("filter.expr",)),
     Capability("filter.expr", 26, "filter rows", removes_rows=True),
@@ -56,7 +58,9 @@ _TABLE = (
     Capability("pii.redact", 40, "redact personal data", changes_rows=True),
     Capability("filter.c4", 43, "c4 rules", removes_rows=True, offered=("filter.gopher_quality",)),
     Capability("filter.gopher_quality", 44, "quality rules", removes_rows=True),
-    Capability("filter.gopher_repetition", 45, "repetition rules", removes_rows=True, offered=("filter.gopher_quality",)),
+    Capability(
+        "filter.gopher_repetition", 45, "repetition rules", removes_rows=True, offered=("filter.gopher_quality",)
+    ),
     Capability("filter.fineweb", 46, "fineweb rules", removes_rows=True, offered=("filter.gopher_quality",)),
     Capability("filter.flagged_words", 47, "flagged words", removes_rows=True, offered=("filter.expr",)),
     Capability("dedup.exact", 50, "exact dedup", removes_rows=True),

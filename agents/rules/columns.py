@@ -29,8 +29,14 @@ _STOP = frozenset(
 )
 
 _NOUNS: tuple[tuple[Role, str], ...] = (
-    ("instruction", r"\binstructions?\b(?! (?:set|data|tun|follow|dataset|pairs))|\bprompts?\b|\binstruc(?:ao|oes|cion|ciones)\b|指令(?!集|数据|微调)|提示词"),
-    ("output", r"\boutputs?\b(?! (?:to|dir|path|file|folder|as|in))|\banswers?\b|\bresponses?\b|\brepl(?:y|ies)\b|\bcompletions?\b|\brespostas?\b|\brespuestas?\b|\bsaidas?\b|\bsalidas?\b|输出(?!到|为|成)|回答|回复|答复"),
+    (
+        "instruction",
+        r"\binstructions?\b(?! (?:set|data|tun|follow|dataset|pairs))|\bprompts?\b|\binstruc(?:ao|oes|cion|ciones)\b|指令(?!集|数据|微调)|提示词",
+    ),
+    (
+        "output",
+        r"\boutputs?\b(?! (?:to|dir|path|file|folder|as|in))|\banswers?\b|\bresponses?\b|\brepl(?:y|ies)\b|\bcompletions?\b|\brespostas?\b|\brespuestas?\b|\bsaidas?\b|\bsalidas?\b|输出(?!到|为|成)|回答|回复|答复",
+    ),
     ("question", r"\bquestions?\b|\bproblems?\b|\bperguntas?\b|\bpreguntas?\b|\bproblemas?\b|问题|题目"),
     ("messages", r"\bconversations?\b|\bdialog\w*|\bchats?\b|\bconversas?\b|\bconversaciones\b|对话|会话"),
 )
@@ -53,14 +59,18 @@ def named_columns(request: Request) -> tuple[tuple[str, int], ...]:
             name, start = match["name"], match.start("name")
             if _acceptable(name) and not _is_path(request, start):
                 found.setdefault(start, name)
-                if re.search(r"columns|fields|cols|colunas|columnas|campos|列|字段|by|por|on", match.group(), re.IGNORECASE):
+                if re.search(
+                    r"columns|fields|cols|colunas|columnas|campos|列|字段|by|por|on", match.group(), re.IGNORECASE
+                ):
                     _add_listed(request, match.end(), found)
                     _add_earlier(request, match.start("name"), match.group(), found)
     return tuple((found[start], start) for start in sorted(found))
 
 
 def _acceptable(name: str) -> bool:
-    return name.lower() not in _STOP and not re.fullmatch(r"columns?|fields?|colunas?|columnas?|campos?", name, re.IGNORECASE)
+    return name.lower() not in _STOP and not re.fullmatch(
+        r"columns?|fields?|colunas?|columnas?|campos?", name, re.IGNORECASE
+    )
 
 
 def _is_path(request: Request, position: int) -> bool:

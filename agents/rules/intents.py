@@ -15,7 +15,9 @@ from datamill.agents.rules.vocabulary import CUES, DROP, KEEP, ONLY
 _SEQUENCE = re.compile(
     r"\b(?:then|afterwards?|after that|finally|lastly|next|depois|em seguida|por fim|por ultimo|despues|luego|finalmente|a continuacion|y al final)\b|然后|接着|最后|随后|(?:^|[,;，。\s])再|,再|之后"
 )
-_FIRST = re.compile(r"\bfirst\b(?! (?:of|in|\d|one|row|occurrence|copy|turn|message|line))|\bto start\b|\bprimeiro\b|\bprimero\b|\bantes de (?:tudo|todo|nada)\b|先(?!不)|首先")
+_FIRST = re.compile(
+    r"\bfirst\b(?! (?:of|in|\d|one|row|occurrence|copy|turn|message|line))|\bto start\b|\bprimeiro\b|\bprimero\b|\bantes de (?:tudo|todo|nada)\b|先(?!不)|首先"
+)
 _BEFORE = re.compile(r"\b(?:before|prior to|antes (?:de|que|da|do)|ahead of)\b(?! (?:tudo|todo|nada))")
 _AFTER = re.compile(r"\b(?:after|once|depois (?:de|que|da|do)|apos|despues de|tras)\b(?! (?:that|the run|this))")
 _HAN_BEFORE = re.compile(r"(?:之前|以前|前)(?=先|,|就|要)|之前")
@@ -58,7 +60,14 @@ def _inside(position: int, spans: Iterable[tuple[int, int]]) -> bool:
     return any(start <= position < end for start, end in spans)
 
 
-_STRONG = ("dedup.semantic", "dedup.minhash", "dedup.exact", "dedup.paragraph", "report.stats", "filter.gopher_repetition")
+_STRONG = (
+    "dedup.semantic",
+    "dedup.minhash",
+    "dedup.exact",
+    "dedup.paragraph",
+    "report.stats",
+    "filter.gopher_repetition",
+)
 
 
 def _without_overlaps(found: list[Wanted]) -> list[Wanted]:
@@ -90,7 +99,9 @@ def sequence_pairs(request: Request, wanted: tuple[Wanted, ...]) -> tuple[tuple[
     return tuple(dict.fromkeys(pair for pair in pairs if pair[0] != pair[1]))
 
 
-def _around(request: Request, wanted: tuple[Wanted, ...], start: int, end: int, kind: str) -> list[tuple[str, str, str]]:
+def _around(
+    request: Request, wanted: tuple[Wanted, ...], start: int, end: int, kind: str
+) -> list[tuple[str, str, str]]:
     sentence = request.sentence_at(start)
     left = [w for w in wanted if sentence.start <= w.start and w.end <= start]
     right = [w for w in wanted if end <= w.start < sentence.end]
@@ -105,7 +116,9 @@ def _around(request: Request, wanted: tuple[Wanted, ...], start: int, end: int, 
     return [(*pair, kind) if kind == "before" else (pair[1], pair[0], kind)]
 
 
-def _han_around(request: Request, wanted: tuple[Wanted, ...], start: int, end: int, kind: str) -> list[tuple[str, str, str]]:
+def _han_around(
+    request: Request, wanted: tuple[Wanted, ...], start: int, end: int, kind: str
+) -> list[tuple[str, str, str]]:
     """Chinese puts the conjunction after the verb: 翻译之前先去重 is "before translating, deduplicate"."""
     sentence = request.sentence_at(start)
     left = [w for w in wanted if sentence.start <= w.start and w.end <= start and start - w.end <= 6]
@@ -180,9 +193,13 @@ def resolve_dedup(request: Request, found: tuple[Wanted, ...], keyed: bool, thre
         if wanted.capability != "dedup":
             resolved.append(wanted)
         elif wanted.forbidden:
-            resolved += [replace(wanted, capability=name) for name in ("dedup.exact", "dedup.minhash") if name not in precise]
+            resolved += [
+                replace(wanted, capability=name) for name in ("dedup.exact", "dedup.minhash") if name not in precise
+            ]
         elif not precise:
-            chosen = ("dedup.exact",) if keyed else ("dedup.minhash",) if threshold else ("dedup.exact", "dedup.minhash")
+            chosen = (
+                ("dedup.exact",) if keyed else ("dedup.minhash",) if threshold else ("dedup.exact", "dedup.minhash")
+            )
             resolved += [replace(wanted, capability=name) for name in chosen if name not in banned]
         else:
             resolved += [replace(wanted, capability=name) for name in sorted(precise)]

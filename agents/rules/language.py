@@ -52,7 +52,9 @@ def detect_language(folded: str, text: str) -> str:
     latin = sum(character.isascii() and character.isalpha() for character in text)
     if han >= 2 and han * 4 >= latin:
         return "zh"
-    counts = {code: len(re.findall(rf"\b(?:{words})\b", folded)) for code, words in (("en", _EN), ("pt", _PT), ("es", _ES))}
+    counts = {
+        code: len(re.findall(rf"\b(?:{words})\b", folded)) for code, words in (("en", _EN), ("pt", _PT), ("es", _ES))
+    }
     counts["pt"] += 2 * sum(text.count(mark) for mark in ("ã", "õ", "ç", "ê"))
     counts["es"] += 2 * sum(text.count(mark) for mark in ("ñ", "¿", "¡"))
     return max(("en", "pt", "es"), key=lambda code: counts[code])

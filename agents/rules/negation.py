@@ -25,9 +25,13 @@ _DETERMINER = {
 _NOT_NEGATIVE = re.compile(
     r"\bnot (?:just|only|merely)\b|\bno (?:more|less|fewer|later|longer) than\b|\bnot more than\b|\bno (?:minimo|maximo)\b|\bnao so\b|\bno solo\b|不仅|不只|不超过|不少于|不低于|不多于|不小于|不一致|不同|不对|不到"
 )
-_CONTRAST = re.compile(r"\b(?:but|however|just|only|mas|porem|so|apenas|somente|pero|solo|solamente|sino|and then)\b|但|只|而是|就")
+_CONTRAST = re.compile(
+    r"\b(?:but|however|just|only|mas|porem|so|apenas|somente|pero|solo|solamente|sino|and then)\b|但|只|而是|就"
+)
 _LIST_WORD = re.compile(r"^\s*(?:or|nor|ou|nem|ni|o)\b|^\s*(?:或|也不|和|、)")
-_POSITIVE_VERB = re.compile(rf"{KEEP}|\b(?:run|do|make|use|write|save|export|train|translate|split|take|want|need|apply|haz|quiero|usa|faz|faca|quero|use)\b|用|做|要|保存|输出")
+_POSITIVE_VERB = re.compile(
+    rf"{KEEP}|\b(?:run|do|make|use|write|save|export|train|translate|split|take|want|need|apply|haz|quiero|usa|faz|faca|quero|use)\b|用|做|要|保存|输出"
+)
 
 _KEEP_ROWS = re.compile(
     r"(?:don'?t|do not|dont|never|without|not) (?:\w+ )?(?:remov\w*|delet\w*|drop\w*|los\w*|throw\w* away|discard\w*|filter\w*)(?: out)? (?:any |a |the |single |a single |of the |whole )*(?:rows?|lines?|records?|samples?|examples?|data|documents?|anything)\b"
@@ -99,7 +103,11 @@ def _keeps_defect(request: Request, before: str, verbal: re.Match[str] | None) -
 
 def _inherits(request: Request, clause_start: int, before: str) -> bool:
     """`without dedup, filtering or translation`: a bare list item takes over the negation of the item before."""
-    if clause_start == 0 or _POSITIVE_VERB.search(before) or not re.fullmatch(r"\s*(?:(?:or|nor|any|ou|nem|ni|o|a|the)\s+|或|也不)*", before):
+    if (
+        clause_start == 0
+        or _POSITIVE_VERB.search(before)
+        or not re.fullmatch(r"\s*(?:(?:or|nor|any|ou|nem|ni|o|a|the)\s+|或|也不)*", before)
+    ):
         return False
     following = request.masked[clause_start : request.sentence_at(clause_start).end]
     if not (_LIST_WORD.search(before) or re.search(r"\b(?:or|nor|ou|nem|ni)\b|或|也不", following)):

@@ -34,7 +34,9 @@ _NUMBER_RE = re.compile(
 )
 _NUMBER_AFTER_HAN_RE = re.compile(r"(?<=[一-鿿])(?P<num>\d+(?:\.\d+)?)(?:\s?(?P<scale>k|m|b|百万|千|万|亿)(?![a-z]))?")
 _WORD_RE = re.compile(rf"(?<![a-z])(?P<word>{'|'.join(sorted(_WORDS, key=len, reverse=True))})(?![a-z])")
-_HAN_RE = re.compile(rf"(?P<han>{_HAN_NUMBER})(?=\s?(?:轮|个|条|字|词|遍|次|步|行|倍|篇|种|句|段|份|组|样本|类|成|epoch|token|gram))")
+_HAN_RE = re.compile(
+    rf"(?P<han>{_HAN_NUMBER})(?=\s?(?:轮|个|条|字|词|遍|次|步|行|倍|篇|种|句|段|份|组|样本|类|成|epoch|token|gram))"
+)
 _PERCENT_HAN_RE = re.compile(rf"百分之\s?(?P<num>\d+(?:\.\d+)?|{_HAN_NUMBER})")
 
 UNITS: tuple[tuple[str, str], ...] = (
@@ -72,7 +74,9 @@ _BEFORE = (
     ("gt", r"(?:more than|longer than|larger than|greater than|higher than|over|above|exceed\w*|>|mais de|maior(?:es)? (?:que|do que)|mais long\w+ (?:que|do que)|"
            r"acima de|mas de|mayor(?:es)? (?:que|de|a)|mas larg\w+ (?:que|de)|por encima de|superior(?:es)? a|超过|多于|大于|高于|长于|超出)"),
 )  # fmt: skip
-_BEFORE_RE = tuple((sign, re.compile(pattern + r"\s*(?:the |of |de |os |las |los |as )?\s*$")) for sign, pattern in _BEFORE)
+_BEFORE_RE = tuple(
+    (sign, re.compile(pattern + r"\s*(?:the |of |de |os |las |los |as )?\s*$")) for sign, pattern in _BEFORE
+)
 _AFTER = (
     ("ge", r"\s?(?:\w+ )?(?:or (?:more|above|higher|better|longer|greater)|and (?:up|above|more|over)|ou mais|o mas\b|para cima|en adelante|或以上|及以上|以上)|\+"),
     ("lt", r"\s?(?:or (?:less|fewer|below|shorter|lower)|ou menos|o menos\b|以下)"),
@@ -151,7 +155,9 @@ def _plain_number(number: str, language: str) -> Number:
     if "e" in number:
         return float(number)
     if number.count(",") + number.count(".") > 1 or re.fullmatch(r"[1-9]\d{0,2},\d{3}", number) and not comma_decimal:
-        thousands = "," if number.find(",") != -1 and (number.find(",") < number.find(".") or "." not in number) else "."
+        thousands = (
+            "," if number.find(",") != -1 and (number.find(",") < number.find(".") or "." not in number) else "."
+        )
         plain = number.replace(thousands, "").replace(",", ".")
         return float(plain) if "." in plain else int(plain)
     if re.fullmatch(r"[1-9]\d{0,2}\.\d{3}", number) and comma_decimal:

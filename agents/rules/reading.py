@@ -16,7 +16,9 @@ from datamill.agents.rules.sources import Source, sources
 from datamill.agents.rules.training_words import TrainingWish, is_training_mixture, static_mixture, training_wish
 
 _INSTRUCTION_DATA = re.compile(r"instruc\w*|\bsft\b|alpaca|指令|fine-?tun|微调|prompt")
-_SIMILARITY = re.compile(r"threshold|jaccard|similarit\w*|similar\b|limiar|umbral|similaridade|similitud|阈值|相似度?|cut-?off")
+_SIMILARITY = re.compile(
+    r"threshold|jaccard|similarit\w*|similar\b|limiar|umbral|similaridade|similitud|阈值|相似度?|cut-?off"
+)
 
 
 @dataclass
@@ -103,7 +105,11 @@ class Reading:
         clause = self.request.clause_at(wanted.start)
         later = [w.start for w in self.mentions if w.start >= clause.end and w.capability != wanted.capability]
         limit = self.request.clause_at(later[0]).start if later else len(self.request.text) + 1
-        earlier = [w.end for w in self.mentions if clause.start <= w.end <= wanted.start and w.capability.split(".")[0] != wanted.capability.split(".")[0]]
+        earlier = [
+            w.end
+            for w in self.mentions
+            if clause.start <= w.end <= wanted.start and w.capability.split(".")[0] != wanted.capability.split(".")[0]
+        ]
         return (max([clause.start, *earlier]), max(limit, clause.end))
 
     def take(self, quantity: Quantity) -> Quantity:
@@ -114,7 +120,11 @@ class Reading:
     def free(self, start: int = 0, end: int | None = None, units: Sequence[str] = ()) -> list[Quantity]:
         """Unused numbers within `[start, end)`, of given units."""
         limit = len(self.request.text) + 1 if end is None else end
-        return [q for q in self.numbers if q.start not in self.claimed and start <= q.start < limit and (not units or q.unit in units)]
+        return [
+            q
+            for q in self.numbers
+            if q.start not in self.claimed and start <= q.start < limit and (not units or q.unit in units)
+        ]
 
     def after_word(self, pattern: str, gap: int = 16, start: int = 0, end: int | None = None) -> Quantity | None:
         """The first unused number right after a word, in the same clause."""

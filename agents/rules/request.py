@@ -35,9 +35,12 @@ _PATH_RE = re.compile(
     re.IGNORECASE,
 )
 _URL_RE = re.compile(
-    r"(?:https?|ftp|s3|gs|hf|ssh|sftp|azure|hdfs|postgres(?:ql)?|mysql)://[^\s,;，。；、)）\"'“”]+|www\.[^\s,;，。；、]+", re.IGNORECASE
+    r"(?:https?|ftp|s3|gs|hf|ssh|sftp|azure|hdfs|postgres(?:ql)?|mysql)://[^\s,;，。；、)）\"'“”]+|www\.[^\s,;，。；、]+",
+    re.IGNORECASE,
 )
-_QUOTED_RE = re.compile(r"\"[^\"\n]{1,60}\"|“[^”\n]{1,60}”|`[^`\n]{1,60}`|「[^」\n]{1,60}」|(?<![\w])'[^'\n]{1,60}'(?!\w)|«[^»\n]{1,60}»")
+_QUOTED_RE = re.compile(
+    r"\"[^\"\n]{1,60}\"|“[^”\n]{1,60}”|`[^`\n]{1,60}`|「[^」\n]{1,60}」|(?<![\w])'[^'\n]{1,60}'(?!\w)|«[^»\n]{1,60}»"
+)
 _NAME_RE = re.compile(r"(?<![A-Za-z0-9_./-])[A-Za-z][A-Za-z0-9]*(?:_[A-Za-z0-9]+)+(?![A-Za-z0-9_/])")
 _MODEL_RE = re.compile(
     r"(?<![A-Za-z0-9_./-])(?:[A-Za-z][\w.-]*/)?"
@@ -46,7 +49,10 @@ _MODEL_RE = re.compile(
     r"(?!-?factory|-?lab|-?cpp)(?:[A-Za-z0-9.\-]*[A-Za-z0-9])?(?:[- ]v?\d+(?:\.\d+)*(?![\d.]*\s?[%BbMm]))?(?:[ -]\d+(?:\.\d+)?\s?[BbMm](?![A-Za-z]))?(?:[- ](?:instruct|base|chat|it)\b)?",
     re.IGNORECASE,
 )
-_ENCODING_RE = re.compile(r"(?<![A-Za-z0-9])(?:latin[- ]?1|iso[- ]?8859-?1\d?|cp-?125\d|windows-125\d|utf[- ]?(?:8|16)|gb(?:k|2312|18030)|big5|shift[-_]jis)(?![A-Za-z0-9])", re.IGNORECASE)
+_ENCODING_RE = re.compile(
+    r"(?<![A-Za-z0-9])(?:latin[- ]?1|iso[- ]?8859-?1\d?|cp-?125\d|windows-125\d|utf[- ]?(?:8|16)|gb(?:k|2312|18030)|big5|shift[-_]jis)(?![A-Za-z0-9])",
+    re.IGNORECASE,
+)
 _BREAK_RE = re.compile(r"[;!?\n。]|[.](?=\s|$)|,(?!\d)|(?<=\D),|:(?=\s)|\)|\(")
 _SENTENCE_RE = re.compile(r"[;!?\n。]|[.](?=\s|$)")
 _PUNCTUATION = {"、": ",", "。": "。", "→": ">", "“": '"', "”": '"', "‘": "'", "’": "'", "–": "-", "—": "-", "−": "-"}

@@ -24,8 +24,12 @@ DATASETS = (
 )
 _SPLIT = r"(?:[\s_-]*(?:'s |的)?(?P<split>dev(?:elopment)?|val(?:idation|id)?|test(?:ing|e)?|train(?:ing)?|prueba|validac\w+|desenvolvimento|desarrollo|treino|entrenamiento|测试|验证|开发|训练)(?:集|[\s_-]*(?:set|split))?(?![a-z]))?"
 _BENCHMARK_RE = re.compile(rf"(?<![a-z0-9_])(?P<name>{BENCHMARKS})(?![a-z0-9]){_SPLIT}")
-_DATASET_RE = re.compile(rf"(?<![a-z0-9_])(?P<name>{DATASETS})(?![a-z0-9])(?! (?:rules?|filter|format|style|heuristic)){_SPLIT}")
-_SPLIT_FIRST_RE = re.compile(rf"(?<![a-z])(?P<split>dev|test|validation|val|train|teste?|prueba|validac\w+)(?: set| split)? (?:of|from|do|da|de|del) (?:the )?(?P<name>{BENCHMARKS}|gsm8k|math)(?![a-z0-9])")
+_DATASET_RE = re.compile(
+    rf"(?<![a-z0-9_])(?P<name>{DATASETS})(?![a-z0-9])(?! (?:rules?|filter|format|style|heuristic)){_SPLIT}"
+)
+_SPLIT_FIRST_RE = re.compile(
+    rf"(?<![a-z])(?P<split>dev|test|validation|val|train|teste?|prueba|validac\w+)(?: set| split)? (?:of|from|do|da|de|del) (?:the )?(?P<name>{BENCHMARKS}|gsm8k|math)(?![a-z0-9])"
+)
 _SPLITS = {
     "dev": r"dev|desenv|desarr|开发", "val": r"val|验证", "test": r"test|prueba|测试", "train": r"train|treino|entren|训练",
 }  # fmt: skip
@@ -40,17 +44,29 @@ _OUTPUT_BEFORE = re.compile(
     rf"|(?:->|=>|>|→|\binto)\s*$|(?:^|[^a-z])-o\s*$|输出到\s*$"
 )
 _PLAIN_TO = re.compile(r"(?:\bto|\bpara|\ba|到)\s*(?:the (?:file |folder )?)?$")
-_NOT_TO = re.compile(r"(?:compar\w*|relative|close|similar|applied|according|next|respect|convert \w+|add(?:ed)?|append\w*)\s+(?:\w+ )?to\s*$")
+_NOT_TO = re.compile(
+    r"(?:compar\w*|relative|close|similar|applied|according|next|respect|convert \w+|add(?:ed)?|append\w*)\s+(?:\w+ )?to\s*$"
+)
 _AGAINST = re.compile(
     r"(?:against|already in|not in|compar\w* (?:to|with|against)|versus|vs\.?|contra|ja (?:esta\w*|existe\w*) em|ya (?:esta\w*|existe\w*) en|older (?:set|release|version)|previous (?:release|set|version)|"
     r"overlap\w*(?: with)?|appears? in|present in|found in|contained in|seen in|"
     r"与|和|跟|已(?:经)?(?:在|有)(?:的)?|对比|比对)\s*(?:the |o |a |os |as |el |la |los |las |our |old |file |questions (?:of|in) |perguntas (?:de|do) )*\s*$"
 )
-_TARGET = re.compile(r"(?:target(?:s|ing|ed)?|aim\w*|towards?|alvo|objetivo|目标(?:集)?|为目标|以)\s*(?:set|dataset|data|conjunto|is|are|=|:|at|on|集|为|是|the|o|a|el|la|de|as)?\s*(?:set|is|=|:|at|on|the|是)?\s*$")
-_TARGET_AFTER = re.compile(r"^\s*(?:set |split |\w+ )?(?:as|como|is|being|作为|为|当)\s*(?:a |the |o |el |nosso |our )*(?:target|alvo|objetivo|目标)")
-_EVAL = re.compile(r"(?:eval\w*|test(?:e|s|ing)?(?: set| questions?)?|benchmark\w*|held-?out|validat\w*|monitor\w*|de-?contaminat\w*[^.;]{0,24}|descontamin\w*[^.;]{0,24}|leak\w*[^.;]{0,20}|vaz\w*[^.;]{0,20}|contamin\w*[^.;]{0,24}|评测集?|测试集?|验证集?|泄[漏露]|去污染?)\s*(?:is|are|against|with|on|from|file|set|the|=|:|in|em|en|com|con|contra|de|del|do|no|na|是|为|与|和)*\s*(?:the |file |o |a |el |la |set )*$")
-_DELETE = re.compile(r"(?:delet\w*|eras\w*|remov\w*|rm -rf|wipe|apag\w*|borr\w*|elimin\w*|exclu\w*|删(?:除|掉)?)\s*(?:the |a |o |la |el |file |folder |pasta |carpeta |arquivo |original |raw |目录|文件夹?)*\s*$")
-_COLUMN_BEFORE = re.compile(r"(?:columns?|fields?|colunas?|columnas?|campos?|by|por|列|字段|按|called|named)\s*(?:the |o |a |el |la )?\s*[:=]?\s*$")
+_TARGET = re.compile(
+    r"(?:target(?:s|ing|ed)?|aim\w*|towards?|alvo|objetivo|目标(?:集)?|为目标|以)\s*(?:set|dataset|data|conjunto|is|are|=|:|at|on|集|为|是|the|o|a|el|la|de|as)?\s*(?:set|is|=|:|at|on|the|是)?\s*$"
+)
+_TARGET_AFTER = re.compile(
+    r"^\s*(?:set |split |\w+ )?(?:as|como|is|being|作为|为|当)\s*(?:a |the |o |el |nosso |our )*(?:target|alvo|objetivo|目标)"
+)
+_EVAL = re.compile(
+    r"(?:eval\w*|test(?:e|s|ing)?(?: set| questions?)?|benchmark\w*|held-?out|validat\w*|monitor\w*|de-?contaminat\w*[^.;]{0,24}|descontamin\w*[^.;]{0,24}|leak\w*[^.;]{0,20}|vaz\w*[^.;]{0,20}|contamin\w*[^.;]{0,24}|评测集?|测试集?|验证集?|泄[漏露]|去污染?)\s*(?:is|are|against|with|on|from|file|set|the|=|:|in|em|en|com|con|contra|de|del|do|no|na|是|为|与|和)*\s*(?:the |file |o |a |el |la |set )*$"
+)
+_DELETE = re.compile(
+    r"(?:delet\w*|eras\w*|remov\w*|rm -rf|wipe|apag\w*|borr\w*|elimin\w*|exclu\w*|删(?:除|掉)?)\s*(?:the |a |o |la |el |file |folder |pasta |carpeta |arquivo |original |raw |目录|文件夹?)*\s*$"
+)
+_COLUMN_BEFORE = re.compile(
+    r"(?:columns?|fields?|colunas?|columnas?|campos?|by|por|列|字段|按|called|named)\s*(?:the |o |a |el |la )?\s*[:=]?\s*$"
+)
 _COLUMN_AFTER = re.compile(r"^\s*(?:columns?|fields?|colunas?|columnas?|campos?|列|字段)")
 
 
@@ -84,7 +100,10 @@ class Source:
 
 def sources(request: Request) -> tuple[Source, ...]:
     """Every path, data set name and benchmark of a request, in order."""
-    found = [Source(span.text, _purpose(request, span.start, span.end), span.start, span.end, split=_split(span.text)) for span in request.paths]
+    found = [
+        Source(span.text, _purpose(request, span.start, span.end), span.start, span.end, split=_split(span.text))
+        for span in request.paths
+    ]
     found += _named(request)
     found += _benchmarks(request)
     return tuple(sorted(found, key=lambda source: source.start))
@@ -105,9 +124,13 @@ def _purpose(request: Request, start: int, end: int) -> Purpose:
         return "eval"
     if _AGAINST.search(before) or re.search(r"^\s*(?:里)?(?:已有|已经有|重复的)", after):
         return "against"
-    if _OUTPUT_BEFORE.search(before) or (_PLAIN_TO.search(before) and not _NOT_TO.search(before) and _is_later_path(request, start)):
+    if _OUTPUT_BEFORE.search(before) or (
+        _PLAIN_TO.search(before) and not _NOT_TO.search(before) and _is_later_path(request, start)
+    ):
         return "output"
-    if re.search(r"(?:^|[/_.-])(?:eval|test|dev|val|validation|heldout|benchmark)(?:[/_.-]|$)", text_of(request, start, end)):
+    if re.search(
+        r"(?:^|[/_.-])(?:eval|test|dev|val|validation|heldout|benchmark)(?:[/_.-]|$)", text_of(request, start, end)
+    ):
         return "eval"
     return "input"
 
@@ -118,7 +141,10 @@ def text_of(request: Request, start: int, end: int) -> str:
 
 
 def _is_later_path(request: Request, start: int) -> bool:
-    return any(span.start < start for span in request.paths) or re.search(r"\.(?:jsonl|json|csv|parquet)$", request.text) is not None
+    return (
+        any(span.start < start for span in request.paths)
+        or re.search(r"\.(?:jsonl|json|csv|parquet)$", request.text) is not None
+    )
 
 
 def _split(name: str) -> str:
@@ -135,16 +161,27 @@ def _named(request: Request) -> list[Source]:
         before, after = request.masked[max(0, span.start - 24) : span.start], request.masked[span.end : span.end + 16]
         if _COLUMN_BEFORE.search(before) or _COLUMN_AFTER.search(after):
             continue
-        if re.search(rf"^\s*(?:,|and|e|y|和|与)\s*{NAME}+\s*(?:columns|colunas|columnas|两?列|字段)", request.masked[span.end : span.end + 40]):
+        if re.search(
+            rf"^\s*(?:,|and|e|y|和|与)\s*{NAME}+\s*(?:columns|colunas|columnas|两?列|字段)",
+            request.masked[span.end : span.end + 40],
+        ):
             continue
-        if re.fullmatch(r"(?:benchmarks?|eval|dev|test|val)_?\w*|\w+_(?:dev|test|val|eval|validation)", span.text.lower()):
+        if re.fullmatch(
+            r"(?:benchmarks?|eval|dev|test|val)_?\w*|\w+_(?:dev|test|val|eval|validation)", span.text.lower()
+        ):
             purpose = _purpose(request, span.start, span.end)
             purpose = purpose if purpose in {"target", "against"} else "eval"
-        elif not re.search(r"(?:demo|set|data|corpus|train|raw|web|wiki|chat|code|news|zh|en|pt|es|v\d|clean|pool)", span.text.lower()):
+        elif not re.search(
+            r"(?:demo|set|data|corpus|train|raw|web|wiki|chat|code|news|zh|en|pt|es|v\d|clean|pool)", span.text.lower()
+        ):
             continue
         else:
             purpose = _purpose(request, span.start, span.end)
-        found.append(Source(span.text, "input" if purpose == "output" else purpose, span.start, span.end, False, _split(span.text)))
+        found.append(
+            Source(
+                span.text, "input" if purpose == "output" else purpose, span.start, span.end, False, _split(span.text)
+            )
+        )
     return found
 
 
@@ -162,7 +199,12 @@ def _benchmarks(request: Request) -> list[Source]:
 
 
 def _benchmark(request: Request, match: re.Match[str], is_benchmark: bool = True) -> Source:
-    name = re.sub(r"[^a-z0-9]+", "_", match["name"]).strip("_").replace("gsm_8k", "gsm8k").replace("human_eval", "humaneval")
+    name = (
+        re.sub(r"[^a-z0-9]+", "_", match["name"])
+        .strip("_")
+        .replace("gsm_8k", "gsm8k")
+        .replace("human_eval", "humaneval")
+    )
     split = _split(match["split"] or "")
     start, end = match.start(), match.end()
     sentence = request.sentence_at(start)
@@ -171,7 +213,9 @@ def _benchmark(request: Request, match: re.Match[str], is_benchmark: bool = True
         return Source(name, "target", start, end, False, split, is_benchmark)
     if is_benchmark and split != "train":
         return Source(name, "eval", start, end, False, split, is_benchmark)
-    return Source(name, _purpose(request, start, end) if not is_benchmark else "input", start, end, False, split, is_benchmark)
+    return Source(
+        name, _purpose(request, start, end) if not is_benchmark else "input", start, end, False, split, is_benchmark
+    )
 
 
 def model_name(request: Request) -> str | None:

@@ -14,7 +14,10 @@ _KEEP_RULES = (
 _BEST = re.compile(
     r"(?:keep\w*|mant\w+|fique\w*|conserv\w*|qued\w+)\s+(?:the |a |o |la |el |com |con )*(?:one |row |copy |version )?(?:with (?:the )?)?(?:best|highest|top|higher|maior|melhor|mejor|mayor)[- ](?:scor\w+ )?(?:one |row )?(?:by |por )?(?P<col>[a-z_]\w*)|保留(?P<han>[a-z_]\w*)?(?:最高|最好|得分最高|分数最高)"
 )
-_UNIT = (("chars", r"char(?:acter)?s?|caracter\w*|字符|按字|字(?=\s?\d|级|粒度)"), ("words", r"words?|palavras?|palabras?|单词|按词|词(?=\s?\d|级)"))
+_UNIT = (
+    ("chars", r"char(?:acter)?s?|caracter\w*|字符|按字|字(?=\s?\d|级|粒度)"),
+    ("words", r"words?|palavras?|palabras?|单词|按词|词(?=\s?\d|级)"),
+)
 
 
 def keep_rule(reading: Reading) -> str | None:
@@ -46,7 +49,9 @@ def _loose_threshold(reading: Reading, wanted: Wanted) -> float | None:
         if quantity.unit == "" and 0 < quantity.value < 1:
             return float(reading.take(quantity).value)
         near = reading.request.masked[quantity.end : quantity.end + 24]
-        if quantity.unit == "percent" and re.match(r"\s*(?:or more |de )?(?:similar|igual|identical|alike|parecid|semelhan|相似|以上相似)", near):
+        if quantity.unit == "percent" and re.match(
+            r"\s*(?:or more |de )?(?:similar|igual|identical|alike|parecid|semelhan|相似|以上相似)", near
+        ):
             return reading.take(quantity).share
     return None
 
@@ -82,7 +87,10 @@ def build_minhash(reading: Reading, wanted: Wanted) -> list[Node]:
     keep = keep_rule(reading)
     if keep:
         params["keep"] = keep
-    if re.search(r"(?:drop|remove|delete) (?:all|both|every) (?:copies|members|of them)|remov\w+ todas as copias|全部删掉", reading.request.masked):
+    if re.search(
+        r"(?:drop|remove|delete) (?:all|both|every) (?:copies|members|of them)|remov\w+ todas as copias|全部删掉",
+        reading.request.masked,
+    ):
         params["action"] = "drop_all"
     return [node(reading, wanted, params)]
 
@@ -91,7 +99,10 @@ def build_exact(reading: Reading, wanted: Wanted) -> list[Node]:
     """`dedup.exact` on the named key columns."""
     columns = reading.columns_near(wanted) or reading.text()
     params: dict[str, Any] = {"columns": list(columns) or None, "keep": keep_rule(reading)}
-    if re.search(r"case[- ]?insensitive\w*|ignor\w+ (?:the )?case|ignorando maiuscul\w*|sin distinguir mayuscul\w*|不区分大小写|忽略大小写", reading.request.masked):
+    if re.search(
+        r"case[- ]?insensitive\w*|ignor\w+ (?:the )?case|ignorando maiuscul\w*|sin distinguir mayuscul\w*|不区分大小写|忽略大小写",
+        reading.request.masked,
+    ):
         params["casefold"] = True
     return [node(reading, wanted, params)]
 
@@ -99,10 +110,15 @@ def build_exact(reading: Reading, wanted: Wanted) -> list[Node]:
 def build_semantic(reading: Reading, wanted: Wanted) -> list[Node]:
     """`dedup.semantic`: the greatest similarity allowed."""
     start, end = reading.stretch(wanted)
-    quantity = reading.similarity or next((q for q in reading.free(start, end) if (q.unit == "" and 0 < q.value <= 1) or q.unit == "percent"), None)
+    quantity = reading.similarity or next(
+        (q for q in reading.free(start, end) if (q.unit == "" and 0 < q.value <= 1) or q.unit == "percent"), None
+    )
     if quantity is None:
         quantity = next((q for q in reading.free(wanted.start, wanted.end) if 0 < q.value <= 1), None)
-    params = {"max_similarity": reading.take(quantity).share if quantity else None, "columns": list(reading.columns_near(wanted)) or None}
+    params = {
+        "max_similarity": reading.take(quantity).share if quantity else None,
+        "columns": list(reading.columns_near(wanted)) or None,
+    }
     return [node(reading, wanted, params)]
 
 
@@ -113,17 +129,34 @@ def build_paragraph(reading: Reading, wanted: Wanted) -> list[Node]:
 
 def build_decontamination(reading: Reading, wanted: Wanted) -> list[Node]:
     """`decon.ngram` against the evaluation sets named, else against those the project knows."""
-    against = [s.name if s.is_path else s.key for s in reading.sources if s.purpose in {"eval", "against"} or (s.benchmark and s.purpose != "target")]
-    against = list(dict.fromkeys(key if ":" in key or "/" in key or "." in key or key.endswith(("test", "eval", "dev")) else f"{key}:test" for key in against))
+    against = [
+        s.name if s.is_path else s.key
+        for s in reading.sources
+        if s.purpose in {"eval", "against"} or (s.benchmark and s.purpose != "target")
+    ]
+    against = list(
+        dict.fromkeys(
+            key if ":" in key or "/" in key or "." in key or key.endswith(("test", "eval", "dev")) else f"{key}:test"
+            for key in against
+        )
+    )
     if not against and reading.inspection:
         against = list(reading.inspection.evaluation_sets)
     gram = next(iter(reading.free(units=("gram",))), None)
     params: dict[str, Any] = {
-        "columns": list(reading.columns_near(wanted) if any(reading.stretch(wanted)[0] <= at < reading.stretch(wanted)[1] for _, at in reading.columns) else reading.text()) or None,
+        "columns": list(
+            reading.columns_near(wanted)
+            if any(reading.stretch(wanted)[0] <= at < reading.stretch(wanted)[1] for _, at in reading.columns)
+            else reading.text()
+        )
+        or None,
         "against": against or None,
         "n": reading.take(gram).value if gram else None,
     }
-    if "keep_all_rows" in reading.prohibitions or re.search(r"(?:only|just) (?:flag|report|tag|mark)|\bflag\b|\btag them\b|so (?:marc|sinaliz)\w*|solo (?:marc|senal)\w*|只(?:标记|报告|打标)", reading.request.masked):
+    if "keep_all_rows" in reading.prohibitions or re.search(
+        r"(?:only|just) (?:flag|report|tag|mark)|\bflag\b|\btag them\b|so (?:marc|sinaliz)\w*|solo (?:marc|senal)\w*|只(?:标记|报告|打标)",
+        reading.request.masked,
+    ):
         params["action"] = "tag"
     return [node(reading, wanted, params)]
 

@@ -36,7 +36,9 @@ def length_nodes(reading: Reading) -> list[Node]:
             continue
         reading.take(quantity)
         columns = _measured(reading, quantity)
-        same = next((n for n in nodes if n.params["unit"] == quantity.unit and n.params.get("columns") == columns), None)
+        same = next(
+            (n for n in nodes if n.params["unit"] == quantity.unit and n.params.get("columns") == columns), None
+        )
         if same:
             same.params |= bounds
         else:
@@ -61,19 +63,36 @@ def _bounds(reading: Reading, quantity: Quantity) -> dict[str, Any]:
     if sign == "gt":
         return {"max": quantity.value} if verb == "drop" else {"min": quantity.value}
     if sign == "le":
-        return {"min": quantity.value + 1} if strict and verb == "drop" and reading.request.language == "en" and "most" in reading.request.masked[clause.start : quantity.start] else {"max": quantity.value}
-    return {"max": quantity.value - 1} if strict and verb == "drop" and _or_more(reading, quantity) else {"min": quantity.value}
+        return (
+            {"min": quantity.value + 1}
+            if strict
+            and verb == "drop"
+            and reading.request.language == "en"
+            and "most" in reading.request.masked[clause.start : quantity.start]
+            else {"max": quantity.value}
+        )
+    return (
+        {"max": quantity.value - 1}
+        if strict and verb == "drop" and _or_more(reading, quantity)
+        else {"min": quantity.value}
+    )
 
 
 def _or_more(reading: Reading, quantity: Quantity) -> bool:
-    return re.search(r"or more|ou mais|o mas|以上", reading.request.masked[quantity.start : quantity.end + 14]) is not None
+    return (
+        re.search(r"or more|ou mais|o mas|以上", reading.request.masked[quantity.start : quantity.end + 14]) is not None
+    )
 
 
 def _pair(reading: Reading, quantity: Quantity) -> dict[str, Any]:
     """`between 50 and 2000 words`, `50-2000 words`, `50 到 2000 字`."""
     for other in reading.free():
         between = reading.request.masked[other.end : quantity.start]
-        if other.end <= quantity.start and re.fullmatch(r"\s*(?:-|~|to|and|e|y|a|ate|hasta|到|至|和)\s*", between) and other.unit in {"", quantity.unit}:
+        if (
+            other.end <= quantity.start
+            and re.fullmatch(r"\s*(?:-|~|to|and|e|y|a|ate|hasta|到|至|和)\s*", between)
+            and other.unit in {"", quantity.unit}
+        ):
             reading.take(other)
             low, high = sorted((other.value, quantity.value))
             return {"min": low, "max": high}
@@ -115,9 +134,20 @@ def language_nodes(reading: Reading) -> list[Node]:
         return [detect]
     if deny and not allow:
         quoted = ", ".join(f'"{code}"' for code in dict.fromkeys(deny))
-        return [detect, Node("filter.expr", {"expr": f"not (lang in [{quoted}])", "on_null": "keep"}, start, why, follows=("lang.detect",))]
+        return [
+            detect,
+            Node(
+                "filter.expr",
+                {"expr": f"not (lang in [{quoted}])", "on_null": "keep"},
+                start,
+                why,
+                follows=("lang.detect",),
+            ),
+        ]
     params: dict[str, Any] = {"allow": list(dict.fromkeys(allow))}
-    score = reading.after_word(r"confidence|(?:lang\w*|language) (?:id )?score|min_score|confianca|confianza|置信度|score (?:above|over|of|>=?|at least)")
+    score = reading.after_word(
+        r"confidence|(?:lang\w*|language) (?:id )?score|min_score|confianca|confianza|置信度|score (?:above|over|of|>=?|at least)"
+    )
     if score and 0 <= score.share <= 1:
         params["min_score"] = reading.take(score).share
     return [detect, Node("filter.lang", params, start, why, follows=("lang.detect",))]
@@ -133,18 +163,33 @@ def _stand(reading: Reading, position: int) -> str:
     name_end = position + 3
     while name_end < len(text) and text[name_end].isalpha():
         name_end += 1
-    if _PART.match(text[name_end : name_end + 12]) and re.search(r"\b(?:the|na|no|la|a|parte|in|on)\b|对|把", text[clause.start : position]):
-        return "keep" if re.search(ONLY + "|" + KEEP, text[clause.start : position]) and "leave" not in text[clause.start : position] else ""
+    if _PART.match(text[name_end : name_end + 12]) and re.search(
+        r"\b(?:the|na|no|la|a|parte|in|on)\b|对|把", text[clause.start : position]
+    ):
+        return (
+            "keep"
+            if re.search(ONLY + "|" + KEEP, text[clause.start : position])
+            and "leave" not in text[clause.start : position]
+            else ""
+        )
     inside = text[clause.start : clause.end]
-    if re.search(r"(?:non-?|not (?:in )?|isn'?t (?:in )?|aren'?t (?:in )?|other than |except |outside |nao (?:seja\w* |esteja\w* em |for\w* |em )?|que no (?:sea\w*|este\w*)(?: en)? |no |fuera de |fora do |difer\w+ de |distint\w+ de|非|不是|除了?)(?:the |el |o |em |en )?$", text[max(0, position - 26) : position]):
+    if re.search(
+        r"(?:non-?|not (?:in )?|isn'?t (?:in )?|aren'?t (?:in )?|other than |except |outside |nao (?:seja\w* |esteja\w* em |for\w* |em )?|que no (?:sea\w*|este\w*)(?: en)? |no |fuera de |fora do |difer\w+ de |distint\w+ de|非|不是|除了?)(?:the |el |o |em |en )?$",
+        text[max(0, position - 26) : position],
+    ):
         return "keep"
-    listed = re.search(r"(?:non-?\w+|not \w+|que no \w+(?: en)? \w+|nao \w+ \w+|不是\w+|非\w+)\s*(?:,|or|nor|ou|o|ni|或|和)\s*$", text[clause.start : position])
+    listed = re.search(
+        r"(?:non-?\w+|not \w+|que no \w+(?: en)? \w+|nao \w+ \w+|不是\w+|非\w+)\s*(?:,|or|nor|ou|o|ni|或|和)\s*$",
+        text[clause.start : position],
+    )
     if listed:
         return "keep"
     if re.search(ONLY, inside):
         return "keep"
     verb = polarity(request, position, name_end)
-    nearby = re.search(rf"(?:{DROP})[^,;.]*$", text[clause.start : position]) or re.search(rf"(?:{KEEP})[^,;.]*$", text[clause.start : position])
+    nearby = re.search(rf"(?:{DROP})[^,;.]*$", text[clause.start : position]) or re.search(
+        rf"(?:{KEEP})[^,;.]*$", text[clause.start : position]
+    )
     if nearby is None and request.language == "zh":
         nearby = re.search(f"{DROP}|{KEEP}", inside)
     if nearby is None:
@@ -163,7 +208,9 @@ def _inherited_stand(reading: Reading, position: int, clause_start: int) -> str:
     if clause_start == 0 or not re.fullmatch(r"\s*(?:and |e |y |or |和|以及)?\s*", text[clause_start:position]):
         previous = [at for at, _ in reading.languages if at < position]
         between = text[previous[-1] : position] if previous else ""
-        if not previous or not re.fullmatch(r"[a-z一-鿿]+\s*(?:,|and|e|y|or|ou|o|和|与|、|/)+\s*(?:and |e |y )?", between):
+        if not previous or not re.fullmatch(
+            r"[a-z一-鿿]+\s*(?:,|and|e|y|or|ou|o|和|与|、|/)+\s*(?:and |e |y )?", between
+        ):
             return ""
         return _stand(reading, previous[-1])
     earlier = [at for at, _ in reading.languages if at < clause_start]
@@ -176,7 +223,9 @@ def pii_nodes(reading: Reading) -> list[Node]:
     if wanted is not None and wanted.forbidden:
         return []
     text = reading.request.masked
-    spots = {kind: match for kind, pattern in PII_ENTITIES.items() if (match := re.search(rf"(?<![a-z])(?:{pattern})", text))}
+    spots = {
+        kind: match for kind, pattern in PII_ENTITIES.items() if (match := re.search(rf"(?<![a-z])(?:{pattern})", text))
+    }
     verbs = rf"{DROP}|\b(?:mask\w*|replac\w*|hid\w*|substitu\w*|reempla\w*|mascar\w*|enmascar\w*|ocult\w*)\b|替换|掩|隐藏|打码"
     if wanted is None:
         acted = [m for m in spots.values() if re.search(verbs, _sentence(reading, m.start()))]
@@ -184,9 +233,25 @@ def pii_nodes(reading: Reading) -> list[Node]:
             return []
         start = acted[0].start()
         wanted = Wanted("pii.redact", start, acted[0].end())
-    built = node(reading, wanted, {"columns": list(_pii_columns(reading, wanted)) or None, "entities": list(spots) or None, "mode": _pii_mode(reading)})
-    unknown = [kind for kind, pattern in PII_UNKNOWN.items() if re.search(rf"(?<![a-z])(?:{pattern})", _sentence(reading, wanted.start))]
-    extra = [Node("pii.redact", {"entities": unknown}, wanted.start, built.why, unmet="redact " + ", ".join(unknown))] if unknown else []
+    built = node(
+        reading,
+        wanted,
+        {
+            "columns": list(_pii_columns(reading, wanted)) or None,
+            "entities": list(spots) or None,
+            "mode": _pii_mode(reading),
+        },
+    )
+    unknown = [
+        kind
+        for kind, pattern in PII_UNKNOWN.items()
+        if re.search(rf"(?<![a-z])(?:{pattern})", _sentence(reading, wanted.start))
+    ]
+    extra = (
+        [Node("pii.redact", {"entities": unknown}, wanted.start, built.why, unmet="redact " + ", ".join(unknown))]
+        if unknown
+        else []
+    )
     return [built, *extra]
 
 
@@ -205,7 +270,13 @@ def _pii_mode(reading: Reading) -> str:
     text = reading.request.masked
     if re.search(r"pseudonym\w*|pseudonim\w*|seudonim\w*|假名|化名", text):
         return "pseudonymise"
-    if re.search(rf"(?:{DROP})\s*(?:the |all |any |every |as |las |todas )*(?:whole )?(?:rows?|lines?|records?|linhas?|filas?|registros?)[^.;]*(?:with|contain\w*|that|com|con|que)", text) and "keep_all_rows" not in reading.prohibitions:
+    if (
+        re.search(
+            rf"(?:{DROP})\s*(?:the |all |any |every |as |las |todas )*(?:whole )?(?:rows?|lines?|records?|linhas?|filas?|registros?)[^.;]*(?:with|contain\w*|that|com|con|que)",
+            text,
+        )
+        and "keep_all_rows" not in reading.prohibitions
+    ):
         return "drop"
     if re.search(r"\bmask\w*|mascar\w*|enmascar\w*|asterisk\w*|asterisco\w*|掩码|打码|星号", text):
         return "mask"
@@ -251,5 +322,15 @@ BUILDERS: dict[str, Builder] = {
     "text.normalize": build_text,
     "filter.refusal": build_refusal,
     "filter.gopher_quality": build_quality,
-    **dict.fromkeys(("text.strip_boilerplate", "filter.c4", "filter.fineweb", "filter.gopher_repetition", "filter.url", "filter.flagged_words"), build_plain),
+    **dict.fromkeys(
+        (
+            "text.strip_boilerplate",
+            "filter.c4",
+            "filter.fineweb",
+            "filter.gopher_repetition",
+            "filter.url",
+            "filter.flagged_words",
+        ),
+        build_plain,
+    ),
 }

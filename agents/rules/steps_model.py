@@ -11,7 +11,12 @@ from datamill.agents.rules.quantities import Quantity
 from datamill.agents.rules.reading import Reading
 from datamill.agents.rules.training_words import number_near
 
-_UNITS = (("section", r"sections?|sec(?:ao|oes)|seccion\w*|章节|章|小节"), ("page", r"pages?|paginas?|页"), ("paragraph", r"paragraphs?|paragraf\w*|parraf\w*|段落?"), ("chapter", r"chapters?|capitul\w*"))
+_UNITS = (
+    ("section", r"sections?|sec(?:ao|oes)|seccion\w*|章节|章|小节"),
+    ("page", r"pages?|paginas?|页"),
+    ("paragraph", r"paragraphs?|paragraf\w*|parraf\w*|段落?"),
+    ("chapter", r"chapters?|capitul\w*"),
+)
 _CODES = r"en|zh|pt|es|de|fr|it|ja|ko|ru|ar|hi|nl|pl|tr|vi|th|id"
 
 
@@ -19,12 +24,21 @@ def build_math(reading: Reading, wanted: Wanted) -> list[Node]:
     """`math.verify`: prediction against gold, or calculator annotations inside solutions."""
     facts, text = reading.facts, reading.request.text
     params: dict[str, Any] = {}
-    if "<<" in text or re.search(r"annotation|calculator|anotac|calculadora|算式|标注的计算", reading.request.masked) or (facts and facts.column("solution") and not facts.column("prediction")):
+    if (
+        "<<" in text
+        or re.search(r"annotation|calculator|anotac|calculadora|算式|标注的计算", reading.request.masked)
+        or (facts and facts.column("solution") and not facts.column("prediction"))
+    ):
         params["annotations"] = True
     named = [name for name, _ in reading.columns]
-    gold_word = re.search(r"(?:gold|reference|ground truth|correct|expected|gabarito|referenc\w*|correta|标准答案|参考答案)[^,.;，。]*?[\"'`“ ]([a-z_]\w*)[\"'`”]?(?: column)?", reading.request.folded)
+    gold_word = re.search(
+        r"(?:gold|reference|ground truth|correct|expected|gabarito|referenc\w*|correta|标准答案|参考答案)[^,.;，。]*?[\"'`“ ]([a-z_]\w*)[\"'`”]?(?: column)?",
+        reading.request.folded,
+    )
     if len(named) >= 2:
-        gold = next((n for n in named if re.search(r"gold|ref|truth|label|gabarito|expected|target", n.lower())), named[-1])
+        gold = next(
+            (n for n in named if re.search(r"gold|ref|truth|label|gabarito|expected|target", n.lower())), named[-1]
+        )
         prediction = next(n for n in named if n != gold) if set(named) != {gold} else named[0]
         params |= {"prediction": prediction, "gold": gold}
     elif named and gold_word and gold_word.group(1) == named[0].lower():
@@ -32,10 +46,14 @@ def build_math(reading: Reading, wanted: Wanted) -> list[Node]:
     elif named:
         params["prediction"] = named[0]
     elif facts and facts.columns:
-        prediction = facts.column("prediction") or facts.column("solution") or facts.column("output") or facts.column("answer")
+        prediction = (
+            facts.column("prediction") or facts.column("solution") or facts.column("output") or facts.column("answer")
+        )
         gold = facts.column("answer")
         params |= {"prediction": prediction, "gold": gold if gold != prediction else None}
-    if "keep_all_rows" in reading.prohibitions or re.search(r"(?:only|just) (?:flag|mark|tag)|\bflag\b|\bmark\b|\bmarque\b|\bmarca\b|标记|打标", reading.request.masked):
+    if "keep_all_rows" in reading.prohibitions or re.search(
+        r"(?:only|just) (?:flag|mark|tag)|\bflag\b|\bmark\b|\bmarque\b|\bmarca\b|标记|打标", reading.request.masked
+    ):
         params["on_wrong"] = "tag"
     return [node(reading, wanted, params)]
 
@@ -55,30 +73,61 @@ def build_translate(reading: Reading, wanted: Wanted) -> list[Node]:
         return [node(reading, wanted, {"task": "translate", "path": path, "target": path[-1]})]
     sentence = reading.request.sentence_at(wanted.start)
     named = languages_named(text, wanted.end, sentence.end)
-    source = re.search(r"(?:from|do|del|desde|从|把)\s*(?:the |o |el )?$", text[wanted.end : named[0][0]]) if named else None
+    source = (
+        re.search(r"(?:from|do|del|desde|从|把)\s*(?:the |o |el )?$", text[wanted.end : named[0][0]]) if named else None
+    )
     target = (named[1][1] if source and len(named) > 1 else named[0][1]) if named else None
-    return [node(reading, wanted, {"task": "translate", "target": target, "source": named[0][1] if source and len(named) > 1 else None})]
+    return [
+        node(
+            reading,
+            wanted,
+            {"task": "translate", "target": target, "source": named[0][1] if source and len(named) > 1 else None},
+        )
+    ]
 
 
 def build_paraphrase(reading: Reading, wanted: Wanted) -> list[Node]:
     """`augment.paraphrase`: how many, how long, what must survive."""
     clause = reading.request.clause_at(wanted.start)
     count = _count(reading, clause.start, reading.request.sentence_at(wanted.start).end)
-    params: dict[str, Any] = {"column": (reading.columns_near(wanted) or reading.text() or ("text",))[0], "n": count.value if count else None}
+    params: dict[str, Any] = {
+        "column": (reading.columns_near(wanted) or reading.text() or ("text",))[0],
+        "n": count.value if count else None,
+    }
     most = next((q for q in reading.numbers if q.unit == "words" and q.sign in {"le", "lt"}), None)
     params["max_words"] = most.value if most else None
-    if re.search(r"replac\w*|instead of|in place|substitu|reempla|替换|questions?\b|perguntas|preguntas", reading.request.masked[clause.start : clause.end]):
+    if re.search(
+        r"replac\w*|instead of|in place|substitu|reempla|替换|questions?\b|perguntas|preguntas",
+        reading.request.masked[clause.start : clause.end],
+    ):
         params["keep_original"] = False
     nodes = [node(reading, wanted, params)]
-    guarded = re.search(r"(?:keep|leave|preserv\w*|mant\w+|conserv\w*|保留|保持)\s+(?:the |os |as |los |las )?([\w ]{3,30}?)\s+(?:untouched|unchanged|intact\w*|as (?:they|it) (?:are|is)|as is|sem alterac\w*|sin cambios|不变)", reading.request.masked)
+    guarded = re.search(
+        r"(?:keep|leave|preserv\w*|mant\w+|conserv\w*|保留|保持)\s+(?:the |os |as |los |las )?([\w ]{3,30}?)\s+(?:untouched|unchanged|intact\w*|as (?:they|it) (?:are|is)|as is|sem alterac\w*|sin cambios|不变)",
+        reading.request.masked,
+    )
     if guarded and not re.search(r"number|answer|numero|respost|respuest|数字|答案", guarded.group(1)):
-        nodes.append(Node("augment.paraphrase", {"protect": guarded.group(1).strip()}, wanted.start, reading.request.quote(guarded.start(), guarded.end()), unmet=f"find {guarded.group(1).strip()} by itself", offered="name the words or a /regular expression/ in `protect`"))
+        nodes.append(
+            Node(
+                "augment.paraphrase",
+                {"protect": guarded.group(1).strip()},
+                wanted.start,
+                reading.request.quote(guarded.start(), guarded.end()),
+                unmet=f"find {guarded.group(1).strip()} by itself",
+                offered="name the words or a /regular expression/ in `protect`",
+            )
+        )
     return nodes
 
 
 def _count(reading: Reading, start: int, end: int) -> Quantity | None:
     for quantity in reading.free(start, end):
-        if 1 <= quantity.value <= 100 and quantity.unit in {"", "rows", "rounds"} and not quantity.sign and isinstance(quantity.value, int):
+        if (
+            1 <= quantity.value <= 100
+            and quantity.unit in {"", "rows", "rounds"}
+            and not quantity.sign
+            and isinstance(quantity.value, int)
+        ):
             return reading.take(quantity)
     return None
 
@@ -86,18 +135,44 @@ def _count(reading: Reading, start: int, end: int) -> Quantity | None:
 def build_evol(reading: Reading, wanted: Wanted) -> list[Node]:
     """`synth.evol_instruct`: rounds and direction."""
     clause = reading.request.clause_at(wanted.start)
-    rounds = next((q for q in reading.free(clause.start, clause.end + 12) if q.unit in {"rounds", "turns", "epochs", ""} and q.value <= 20), None)
+    rounds = next(
+        (
+            q
+            for q in reading.free(clause.start, clause.end + 12)
+            if q.unit in {"rounds", "turns", "epochs", ""} and q.value <= 20
+        ),
+        None,
+    )
     text = reading.request.masked
-    mode = "depth" if re.search(r"(?:in[- ])?depth|profundidad\w*|深度", text) else "breadth" if re.search(r"breadth|amplitude|amplitud|广度", text) else None
+    mode = (
+        "depth"
+        if re.search(r"(?:in[- ])?depth|profundidad\w*|深度", text)
+        else "breadth"
+        if re.search(r"breadth|amplitude|amplitud|广度", text)
+        else None
+    )
     return [node(reading, wanted, {"rounds": reading.take(rounds).value if rounds else None, "mode": mode})]
 
 
 def build_self_instruct(reading: Reading, wanted: Wanted) -> list[Node]:
     """`synth.self_instruct`: how many new instructions, how novel."""
     clause = reading.request.clause_at(wanted.start)
-    count = next((q for q in reading.free(clause.start, clause.end + 30) if q.unit in {"rows", ""} and q.value >= 1), None)
-    rouge = number_near(reading.request, list(reading.numbers), r"rouge(?:-?l)?(?: below| under| <| score| similarity| of| max)*")
-    return [node(reading, wanted, {"n": reading.take(count).value if count else None, "max_rouge_l": reading.take(rouge).value if rouge else None})]
+    count = next(
+        (q for q in reading.free(clause.start, clause.end + 30) if q.unit in {"rows", ""} and q.value >= 1), None
+    )
+    rouge = number_near(
+        reading.request, list(reading.numbers), r"rouge(?:-?l)?(?: below| under| <| score| similarity| of| max)*"
+    )
+    return [
+        node(
+            reading,
+            wanted,
+            {
+                "n": reading.take(count).value if count else None,
+                "max_rouge_l": reading.take(rouge).value if rouge else None,
+            },
+        )
+    ]
 
 
 def build_qa(reading: Reading, wanted: Wanted) -> list[Node]:
@@ -105,13 +180,29 @@ def build_qa(reading: Reading, wanted: Wanted) -> list[Node]:
     clause = reading.request.clause_at(wanted.start)
     count = _count(reading, clause.start, clause.end)
     text = reading.request.masked
-    grounded = re.search(r"grounded|(?:answer|evidence|span)\w* (?:must|has to|should|needs? to) (?:be |appear |occur )?(?:found |present )?(?:in|inside)|verbatim|(?:resposta|respuesta)s? (?:deve\w*|debe\w*|tem que|tiene que) (?:estar|aparecer)|(?:原文|文中|文章).{0,6}(?:找到|出现|有|依据)|能在.{0,4}(?:原文|文中)", text)
-    per = re.search(r"(?:per|each|every|for each|por|cada|每(?:个|一)?)\s*(?:the )?(section|page|chapter|paragraph|doc\w*|sec\w+|pagina|capitul\w+|章|页|段|篇)", text)
+    grounded = re.search(
+        r"grounded|(?:answer|evidence|span)\w* (?:must|has to|should|needs? to) (?:be |appear |occur )?(?:found |present )?(?:in|inside)|verbatim|(?:resposta|respuesta)s? (?:deve\w*|debe\w*|tem que|tiene que) (?:estar|aparecer)|(?:原文|文中|文章).{0,6}(?:找到|出现|有|依据)|能在.{0,4}(?:原文|文中)",
+        text,
+    )
+    per = re.search(
+        r"(?:per|each|every|for each|por|cada|每(?:个|一)?)\s*(?:the )?(section|page|chapter|paragraph|doc\w*|sec\w+|pagina|capitul\w+|章|页|段|篇)",
+        text,
+    )
     unit = next((name for name, pattern in _UNITS if per and re.search(pattern, per.group(1))), None)
     params: dict[str, Any] = {"n": count.value if count else None, "per": unit, "grounded": True if grounded else None}
     nodes = [node(reading, wanted, params)]
     if grounded:
-        nodes.append(Node("filter.expr", {"expr": "contains(text, answer)"}, grounded.start(), reading.request.quote(grounded.start(), grounded.end()), unmet="check that each answer stands in the text", offered="the same expression once there are answers", follows=("synth.qa_from_doc",)))
+        nodes.append(
+            Node(
+                "filter.expr",
+                {"expr": "contains(text, answer)"},
+                grounded.start(),
+                reading.request.quote(grounded.start(), grounded.end()),
+                unmet="check that each answer stands in the text",
+                offered="the same expression once there are answers",
+                follows=("synth.qa_from_doc",),
+            )
+        )
     return nodes
 
 
@@ -124,8 +215,14 @@ def build_judge(reading: Reading, wanted: Wanted) -> list[Node]:
     """`score.llm_judge`: least score and scale."""
     text, numbers = reading.request.masked, list(reading.free())
     params: dict[str, Any] = {}
-    out_of = re.search(r"(\d+(?:[.,]\d+)?)\s*(?:\w+ ){0,3}?(?:out of|of|de|sobre|em|/|分制?\s?[/,]?\s?(?:满分|共))\s*(?:um total de )?(10|100|5|4|3|7)\b", text)
-    scale = re.search(r"(?:scale|escala)\s*(?:of |from |de )?(\d+)\s*(?:-|to|a|ate)\s*(\d+)|(\d+)\s*(?:-|to|a|到|至)\s*(\d+)\s*(?:scale|escala|分|points?)|(\d+)\s?-?\s?(?:point|分制|分满分|pontos|puntos)|满分(?:为|是)?\s?(\d+)|out of (\d+)", text)
+    out_of = re.search(
+        r"(\d+(?:[.,]\d+)?)\s*(?:\w+ ){0,3}?(?:out of|of|de|sobre|em|/|分制?\s?[/,]?\s?(?:满分|共))\s*(?:um total de )?(10|100|5|4|3|7)\b",
+        text,
+    )
+    scale = re.search(
+        r"(?:scale|escala)\s*(?:of |from |de )?(\d+)\s*(?:-|to|a|ate)\s*(\d+)|(\d+)\s*(?:-|to|a|到|至)\s*(\d+)\s*(?:scale|escala|分|points?)|(\d+)\s?-?\s?(?:point|分制|分满分|pontos|puntos)|满分(?:为|是)?\s?(\d+)|out of (\d+)",
+        text,
+    )
     least = next((q for q in numbers if q.sign in {"ge", "gt"} and q.unit in {"", "votes"} and q.value <= 100), None)
     if out_of:
         params = {"min_score": _number(out_of.group(1)), "scale": [1, int(out_of.group(2))]}
@@ -136,7 +233,10 @@ def build_judge(reading: Reading, wanted: Wanted) -> list[Node]:
     if scale and "scale" not in params:
         found = [int(part) for part in scale.groups() if part]
         params["scale"] = found if len(found) == 2 else [1, found[0]]
-    topic = re.search(r"educational (?:value|quality)|helpfulness|correctness|clarity|fluency|valor educativo|教育价值|有用性|流畅", text)
+    topic = re.search(
+        r"educational (?:value|quality)|helpfulness|correctness|clarity|fluency|valor educativo|教育价值|有用性|流畅",
+        text,
+    )
     if topic:
         params["criterion"] = topic.group()
     votes = next((q for q in reading.free(units=("votes",))), None)
@@ -154,9 +254,33 @@ def build_tags(reading: Reading, wanted: Wanted) -> list[Node]:
     """`annotate.llm` with its labels."""
     end = reading.request.sentence_at(wanted.start).end
     stretch = reading.request.masked[wanted.start : end]
-    inside = re.search(r"\(([^)]{3,120})\)", stretch) or re.search(r"(?:into|as|in|em|en|como|:|成|为)\s*([a-z一-鿿]+(?:\s*(?:,|/|;|、| or | and | e | y | o | ou |和|或)\s*(?:or |and |e |y |o |ou )?[a-z一-鿿]+){1,12})", stretch)
-    labels = [part.strip() for part in re.split(r"\s*(?:,|/|;|、|\bor\b|\band\b|\be\b|\by\b|\bou\b|和|或)\s*", inside.group(1)) if part.strip()] if inside else None
-    field = next((name for name, pattern in (("domain", r"domain|dominio|领域"), ("topic", r"topic|topico|tema|主题"), ("difficulty", r"difficult|dificul|难度"), ("intent", r"intent|意图"), ("category", r"categor|类别|分类")) if re.search(pattern, stretch)), None)
+    inside = re.search(r"\(([^)]{3,120})\)", stretch) or re.search(
+        r"(?:into|as|in|em|en|como|:|成|为)\s*([a-z一-鿿]+(?:\s*(?:,|/|;|、| or | and | e | y | o | ou |和|或)\s*(?:or |and |e |y |o |ou )?[a-z一-鿿]+){1,12})",
+        stretch,
+    )
+    labels = (
+        [
+            part.strip()
+            for part in re.split(r"\s*(?:,|/|;|、|\bor\b|\band\b|\be\b|\by\b|\bou\b|和|或)\s*", inside.group(1))
+            if part.strip()
+        ]
+        if inside
+        else None
+    )
+    field = next(
+        (
+            name
+            for name, pattern in (
+                ("domain", r"domain|dominio|领域"),
+                ("topic", r"topic|topico|tema|主题"),
+                ("difficulty", r"difficult|dificul|难度"),
+                ("intent", r"intent|意图"),
+                ("category", r"categor|类别|分类"),
+            )
+            if re.search(pattern, stretch)
+        ),
+        None,
+    )
     return [node(reading, wanted, {"output": field, "labels": labels}, "annotate.llm")]
 
 
@@ -183,21 +307,62 @@ def build_perplexity(reading: Reading, wanted: Wanted) -> list[Node]:
 def build_parse(reading: Reading, wanted: Wanted) -> list[Node]:
     """`parse.*`: which files and one record per what."""
     text = reading.request.masked
-    unit = next((name for name, pattern in _UNITS if re.search(rf"(?:per|each|by|por|cada|按|每)\s?(?:a |one |um[a]? |个|一)?(?:{pattern})", text)), None)
+    unit = next(
+        (
+            name
+            for name, pattern in _UNITS
+            if re.search(rf"(?:per|each|by|por|cada|按|每)\s?(?:a |one |um[a]? |个|一)?(?:{pattern})", text)
+        ),
+        None,
+    )
     path = next((s.name for s in reading.sources if s.purpose == "input"), None)
-    return [node(reading, wanted, {"path": path, "unit": unit, "ocr": True if re.search(r"\bocr\b", text) else None, "tables": True if re.search(r"\btables?\b|tabelas?|tablas?|表格", text) else None})]
+    return [
+        node(
+            reading,
+            wanted,
+            {
+                "path": path,
+                "unit": unit,
+                "ocr": True if re.search(r"\bocr\b", text) else None,
+                "tables": True if re.search(r"\btables?\b|tabelas?|tablas?|表格", text) else None,
+            },
+        )
+    ]
 
 
 def build_chunk(reading: Reading, wanted: Wanted) -> list[Node]:
     """`text.chunk`: size and overlap."""
-    overlap = number_near(reading.request, list(reading.numbers), r"overlap\w*(?: of)?|sobreposic\w*(?: de)?|solap\w*(?: de)?|重叠")
+    overlap = number_near(
+        reading.request, list(reading.numbers), r"overlap\w*(?: of)?|sobreposic\w*(?: de)?|solap\w*(?: de)?|重叠"
+    )
     if overlap is None:
-        overlap = next((q for q in reading.numbers if re.match(r"\s*(?:tokens? )?(?:of )?(?:overlap|sobrepos|solap|重叠)", reading.request.masked[q.end :])), None)
-    size = next((q for q in reading.free(units=("tokens", "words", "chars")) if overlap is None or q.start != overlap.start), None)
+        overlap = next(
+            (
+                q
+                for q in reading.numbers
+                if re.match(r"\s*(?:tokens? )?(?:of )?(?:overlap|sobrepos|solap|重叠)", reading.request.masked[q.end :])
+            ),
+            None,
+        )
+    size = next(
+        (q for q in reading.free(units=("tokens", "words", "chars")) if overlap is None or q.start != overlap.start),
+        None,
+    )
     if overlap:
         reading.take(overlap)
     by = "sentence" if re.search(r"by sentence|por (?:frase|orac)|按句", reading.request.masked) else None
-    return [node(reading, wanted, {"size": reading.take(size).value if size else None, "unit": size.unit if size else None, "overlap": overlap.value if overlap else None, "by": by})]
+    return [
+        node(
+            reading,
+            wanted,
+            {
+                "size": reading.take(size).value if size else None,
+                "unit": size.unit if size else None,
+                "overlap": overlap.value if overlap else None,
+                "by": by,
+            },
+        )
+    ]
 
 
 def build_score(reading: Reading, wanted: Wanted) -> list[Node]:
@@ -245,5 +410,8 @@ BUILDERS: dict[str, Builder] = {
     "score.deita": build_score,
     "score.reward": build_score,
     "math.solve_vote": build_vote,
-    **dict.fromkeys(("fetch.http", "crawl.site", "annotate.human", "embed.text", "select.diverse", "synth.backtranslate"), build_plain),
+    **dict.fromkeys(
+        ("fetch.http", "crawl.site", "annotate.human", "embed.text", "select.diverse", "synth.backtranslate"),
+        build_plain,
+    ),
 }

@@ -30,7 +30,8 @@ def _group(reading: Reading, start: int, end: int) -> str | None:
     """The column that makes groups: named after `by`/`per`, or a noun of the field such as source."""
     text = reading.request.masked[start:end]
     match = re.search(
-        r"(?:stratif\w*|estratific\w*|balanc\w*|equilibr\w*)?\s*(?:\bby|\bper|\bfor each|\beach|\bof each|\bacross|\bpor|\bcada|\bsegun|按|每(?:个|种|类)?)\s*(?:the |o |a |el |la |cada )?(?P<word>[a-z_]\w*|[一-鿿]{2})", text
+        r"(?:stratif\w*|estratific\w*|balanc\w*|equilibr\w*)?\s*(?:\bby|\bper|\bfor each|\beach|\bof each|\bacross|\bpor|\bcada|\bsegun|按|每(?:个|种|类)?)\s*(?:the |o |a |el |la |cada )?(?P<word>[a-z_]\w*|[一-鿿]{2})",
+        text,
     )
     nouns = "|".join(_GROUP_NOUNS.values())
     if match:
@@ -41,10 +42,19 @@ def _group(reading: Reading, start: int, end: int) -> str | None:
                 return _existing(reading, column, match["word"])
         if named:
             return named
-        if not re.fullmatch(r"\d+|row|sample|example|the|cada|linha|fila|section|sheet|doc\w*", match["word"]) and not re.search(r"[一-鿿]", match["word"]):
+        if not re.fullmatch(
+            r"\d+|row|sample|example|the|cada|linha|fila|section|sheet|doc\w*", match["word"]
+        ) and not re.search(r"[一-鿿]", match["word"]):
             return reading.request.text[at : at + len(match["word"])]
     noun = re.search(rf"(?<![a-z])(?:{nouns})(?![a-z])", text)
-    return next((_existing(reading, c, noun.group()) for c, p in _GROUP_NOUNS.items() if re.fullmatch(p, noun.group())), None) if noun else None
+    return (
+        next(
+            (_existing(reading, c, noun.group()) for c, p in _GROUP_NOUNS.items() if re.fullmatch(p, noun.group())),
+            None,
+        )
+        if noun
+        else None
+    )
 
 
 def _existing(reading: Reading, column: str, word: str) -> str:
@@ -65,7 +75,11 @@ def sampling_nodes(reading: Reading, found: tuple[Wanted, ...]) -> list[Node]:
     at = words[0] if words else Wanted("sample", size.start if size else 0, size.end if size else 0)
     end = max(w.end for w in words) if words else at.end
     balance = [w for w in words if w.capability == "balance"]
-    by = _group(reading, max(0, balance[0].start - 24), min(len(reading.request.text), balance[-1].end + 30)) if balance else None
+    by = (
+        _group(reading, max(0, balance[0].start - 24), min(len(reading.request.text), balance[-1].end + 30))
+        if balance
+        else None
+    )
     params: dict[str, Any] = {"seed": seed_of(reading)}
     cap = _cap(reading, balance)
     if cap:
@@ -75,16 +89,33 @@ def sampling_nodes(reading: Reading, found: tuple[Wanted, ...]) -> list[Node]:
     if balance and not by and reading.facts and reading.facts.column("source"):
         by = reading.facts.column("source")
     if by or balance:
-        if balance and not cap and re.search(r"\bbalanc|equilibr|均衡|平衡|equal", reading.request.masked) and "stratif" not in reading.request.masked:
+        if (
+            balance
+            and not cap
+            and re.search(r"\bbalanc|equilibr|均衡|平衡|equal", reading.request.masked)
+            and "stratif" not in reading.request.masked
+        ):
             params["allocation"] = "equal"
         params["by"] = [by or "source"]
         return [node(reading, at, params, "sample.stratified")]
     if len(params) == 1 and params["seed"] is None or (len(params) == 1):
         return []
-    lowest = re.search(r"rarest|least frequent|mais rar\w+|mas rar\w+|最少见|最稀有", reading.request.masked[max(0, at.start - 20) : end + 20])
+    lowest = re.search(
+        r"rarest|least frequent|mais rar\w+|mas rar\w+|最少见|最稀有",
+        reading.request.masked[max(0, at.start - 20) : end + 20],
+    )
     built = node(reading, at, params, "sample.random")
     if lowest:
-        return [Node("filter.topk", {"n": params.get("n"), "order": "lowest", "column": "frequency"}, at.start, built.why, unmet="rank rows by how rare they are", offered="a random sample of the same size")]
+        return [
+            Node(
+                "filter.topk",
+                {"n": params.get("n"), "order": "lowest", "column": "frequency"},
+                at.start,
+                built.why,
+                unmet="rank rows by how rare they are",
+                offered="a random sample of the same size",
+            )
+        ]
     return [built]
 
 
@@ -119,7 +150,11 @@ def _cap(reading: Reading, balance: list[Wanted]) -> Quantity | None:
     for wanted in balance:
         for quantity in reading.free(max(0, wanted.start - 30), wanted.end + 40):
             around = reading.request.masked[max(0, quantity.start - 24) : quantity.end + 24]
-            if quantity.value >= 2 and quantity.unit in {"", "rows"} and re.search(r"\bper\b|for each|of each|\bpor\b|\bcada\b|每|\beach\b", around):
+            if (
+                quantity.value >= 2
+                and quantity.unit in {"", "rows"}
+                and re.search(r"\bper\b|for each|of each|\bpor\b|\bcada\b|每|\beach\b", around)
+            ):
                 return quantity
             if quantity.value >= 2 and quantity.sign == "le":
                 return quantity
@@ -132,7 +167,9 @@ def build_split(reading: Reading, wanted: Wanted) -> list[Node]:
     params: dict[str, Any] = {"ratios": ratios or [0.9, 0.1], "names": names, "seed": seed_of(reading)}
     clause = reading.request.clause_at(wanted.start)
     stretch = reading.request.masked[wanted.start : reading.request.sentence_at(wanted.start).end]
-    if re.search(r"stratif|estratific|分层", stretch) and not re.search(r"sampl|amostr|muestr|抽样", reading.request.masked):
+    if re.search(r"stratif|estratific|分层", stretch) and not re.search(
+        r"sampl|amostr|muestr|抽样", reading.request.masked
+    ):
         by = _group(reading, wanted.start, clause.end + 40)
         params["stratify_by"] = [by] if by else None
     return [node(reading, wanted, params)]
@@ -140,7 +177,10 @@ def build_split(reading: Reading, wanted: Wanted) -> list[Node]:
 
 def _ratios(reading: Reading, wanted: Wanted) -> tuple[list[float] | None, list[str] | None]:
     text = reading.request.masked
-    listed = re.search(r"(?<![\d.])(\d+(?:\.\d+)?)\s?%?\s*[/:\-]\s*(\d+(?:\.\d+)?)\s?%?(?:\s*[/:\-]\s*(\d+(?:\.\d+)?)\s?%?)?(?![\d.])", text)
+    listed = re.search(
+        r"(?<![\d.])(\d+(?:\.\d+)?)\s?%?\s*[/:\-]\s*(\d+(?:\.\d+)?)\s?%?(?:\s*[/:\-]\s*(\d+(?:\.\d+)?)\s?%?)?(?![\d.])",
+        text,
+    )
     values: list[float] = []
     if listed:
         values = [float(part) for part in listed.groups() if part]
@@ -148,10 +188,17 @@ def _ratios(reading: Reading, wanted: Wanted) -> tuple[list[float] | None, list[
             reading.take(quantity)
     else:
         sentence = reading.request.sentence_at(wanted.start)
-        shares = [q for q in reading.free(sentence.start, sentence.end) if q.unit == "percent" or (q.unit == "" and 0 < q.value < 1)]
+        shares = [
+            q
+            for q in reading.free(sentence.start, sentence.end)
+            if q.unit == "percent" or (q.unit == "" and 0 < q.value < 1)
+        ]
         values = [reading.take(q).share * 100 for q in shares[:3]]
         if len(values) == 1:
-            held = re.search(r"test|valid|\bval\b|\bdev\b|hold|eval|teste|prueba|验证|测试|留出", text[max(0, shares[0].start - 24) : shares[0].end + 30])
+            held = re.search(
+                r"test|valid|\bval\b|\bdev\b|hold|eval|teste|prueba|验证|测试|留出",
+                text[max(0, shares[0].start - 24) : shares[0].end + 30],
+            )
             values = [100 - values[0], values[0]] if held and values[0] < 50 else [values[0], 100 - values[0]]
     total = sum(values)
     if len(values) < 2 or total <= 0:
@@ -171,25 +218,54 @@ def build_topk(reading: Reading, wanted: Wanted) -> list[Node]:
     clause = reading.request.clause_at(wanted.start)
     near = [q for q in reading.free(clause.start, clause.end + 1) if q.unit in {"percent", "rows", ""} and not q.sign]
     quantity = reading.take(near[0]) if near else None
-    judged = any(w.capability in {"score.llm_judge", "score.ifd", "score.deita", "score.reward", "score.classifier", "filter.perplexity"} and not w.forbidden for w in reading.mentions)
-    named = re.search(r"(?:\bby|\bon|\bpor|\bsegun|按)\s*(?:the |their |o |a |el |la |column )?[\"'`“]?(?P<col>[a-z_]\w*)", reading.request.masked[wanted.end :])
+    judged = any(
+        w.capability
+        in {"score.llm_judge", "score.ifd", "score.deita", "score.reward", "score.classifier", "filter.perplexity"}
+        and not w.forbidden
+        for w in reading.mentions
+    )
+    named = re.search(
+        r"(?:\bby|\bon|\bpor|\bsegun|按)\s*(?:the |their |o |a |el |la |column )?[\"'`“]?(?P<col>[a-z_]\w*)",
+        reading.request.masked[wanted.end :],
+    )
     near_columns = [name for name, at in reading.columns if clause.start <= at < clause.end + 40]
-    column = near_columns[0] if near_columns else column_for("score", reading.facts) if judged or not named else reading.request.text[wanted.end + named.start("col") : wanted.end + named.end("col")]
+    column = (
+        near_columns[0]
+        if near_columns
+        else column_for("score", reading.facts)
+        if judged or not named
+        else reading.request.text[wanted.end + named.start("col") : wanted.end + named.end("col")]
+    )
     params: dict[str, Any] = {"column": column or "score"}
     if quantity:
         params |= {"fraction": quantity.share} if quantity.unit == "percent" else {"n": quantity.value}
     if judged:
-        return [Node("filter.topk", params, wanted.start, reading.request.quote(wanted.start, wanted.end), unmet="keep the best by that score", offered="the same step on a score column you have")]
+        return [
+            Node(
+                "filter.topk",
+                params,
+                wanted.start,
+                reading.request.quote(wanted.start, wanted.end),
+                unmet="keep the best by that score",
+                offered="the same step on a score column you have",
+            )
+        ]
     return [node(reading, wanted, params, "filter.topk")]
 
 
 def build_rename(reading: Reading, wanted: Wanted) -> list[Node]:
     """`columns.rename` from pairs `a to b`."""
     text = reading.request.text[wanted.end :]
-    pairs = re.findall(r"[\"'`“]?([A-Za-z_]\w*)[\"'`”]?\s*(?:to|as|into|->|=>|→|para|por|como|a|改成|改为|为|成|重命名为)\s*[\"'`“]?([A-Za-z_]\w*)[\"'`”]?", text)
+    pairs = re.findall(
+        r"[\"'`“]?([A-Za-z_]\w*)[\"'`”]?\s*(?:to|as|into|->|=>|→|para|por|como|a|改成|改为|为|成|重命名为)\s*[\"'`“]?([A-Za-z_]\w*)[\"'`”]?",
+        text,
+    )
     if not pairs:
         text = reading.request.text
-        pairs = re.findall(r"[\"'`“]?([A-Za-z_]\w*)[\"'`”]?\s*(?:列)?(?:改名为|重命名为|改成|改为|->|→)\s*[\"'`“]?([A-Za-z_]\w*)[\"'`”]?", text)
+        pairs = re.findall(
+            r"[\"'`“]?([A-Za-z_]\w*)[\"'`”]?\s*(?:列)?(?:改名为|重命名为|改成|改为|->|→)\s*[\"'`“]?([A-Za-z_]\w*)[\"'`”]?",
+            text,
+        )
     skip = {"the", "column", "columns", "coluna", "columna", "it", "and"}
     mapping = {old: new for old, new in pairs if old.lower() not in skip and new.lower() not in skip}
     return [node(reading, wanted, {"mapping": mapping})] if mapping else []
@@ -201,14 +277,21 @@ def build_select(reading: Reading, wanted: Wanted) -> list[Node]:
     named = [name for name, at in reading.columns if start <= at < end]
     if not named:
         return []
-    drops = polarity(reading.request, wanted.end, wanted.end) == "drop" or re.match(r"drop|remov|delet|apag|elimin|quit|tir|删", reading.request.masked[wanted.start : wanted.end])
+    drops = polarity(reading.request, wanted.end, wanted.end) == "drop" or re.match(
+        r"drop|remov|delet|apag|elimin|quit|tir|删", reading.request.masked[wanted.start : wanted.end]
+    )
     return [node(reading, wanted, {"drop" if drops else "columns": named})]
 
 
 def build_cast(reading: Reading, wanted: Wanted) -> list[Node]:
     """`columns.cast` of the named columns."""
     text = reading.request.masked[wanted.start : wanted.end + 30]
-    kinds = (("int", r"int|整数|inteir|enter"), ("float", r"float|decimal|浮点|numer|number|数字"), ("bool", r"bool"), ("string", r"str|text|字符"))
+    kinds = (
+        ("int", r"int|整数|inteir|enter"),
+        ("float", r"float|decimal|浮点|numer|number|数字"),
+        ("bool", r"bool"),
+        ("string", r"str|text|字符"),
+    )
     kind = next((name for name, pattern in kinds if re.search(pattern, text)), None)
     columns = reading.columns_near(wanted)
     return [node(reading, wanted, {"types": dict.fromkeys(columns, kind)})] if kind and columns else []
@@ -217,7 +300,11 @@ def build_cast(reading: Reading, wanted: Wanted) -> list[Node]:
 def build_stats(reading: Reading, wanted: Wanted) -> list[Node]:
     """`report.stats`, counted by the groups the request names."""
     clause = reading.request.clause_at(wanted.start)
-    by = _group(reading, wanted.start, clause.end) if re.search(r"\b(?:by|per|each|por|cada)\b|按|每", reading.request.masked[wanted.start : clause.end]) else None
+    by = (
+        _group(reading, wanted.start, clause.end)
+        if re.search(r"\b(?:by|per|each|por|cada)\b|按|每", reading.request.masked[wanted.start : clause.end])
+        else None
+    )
     return [node(reading, wanted, {"by": [by] if by else None})]
 
 
@@ -249,7 +336,11 @@ def build_alpaca(reading: Reading, wanted: Wanted) -> list[Node]:
         return [node(reading, wanted, {"messages": (facts.column("messages") if facts else None) or "conversations"})]
     params: dict[str, Any] = {}
     if facts:
-        params = {"instruction": facts.column("instruction") or facts.column("question"), "input": facts.column("input"), "output": facts.column("output") or facts.column("solution") or facts.column("answer")}
+        params = {
+            "instruction": facts.column("instruction") or facts.column("question"),
+            "input": facts.column("input"),
+            "output": facts.column("output") or facts.column("solution") or facts.column("answer"),
+        }
     return [node(reading, wanted, params)]
 
 
@@ -257,18 +348,33 @@ def build_preference(reading: Reading, wanted: Wanted) -> list[Node]:
     """`format.preference`: ready pairs, or pairs made from scored answers."""
     text = reading.request.masked
     params: dict[str, Any] = {}
-    scored = re.search(r"\bbest\b.{0,12}\bworst\b|by (?:their |the )?(?:score|rating)|melhor.{0,12}pior|mejor.{0,12}peor|最好.{0,8}最差|最高.{0,8}最低|scored? answers|all pairs|every pair", text)
+    scored = re.search(
+        r"\bbest\b.{0,12}\bworst\b|by (?:their |the )?(?:score|rating)|melhor.{0,12}pior|mejor.{0,12}peor|最好.{0,8}最差|最高.{0,8}最低|scored? answers|all pairs|every pair",
+        text,
+    )
     if scored:
         params = {"chosen": None, "rejected": None, "answers": "answers", "scores": "scores"}
-        rule = "all_pairs" if re.search(r"all pairs|every pair|todos (?:os|los) pares|所有(?:的)?(?:对|组合)", text) else "best_vs_worst"
+        rule = (
+            "all_pairs"
+            if re.search(r"all pairs|every pair|todos (?:os|los) pares|所有(?:的)?(?:对|组合)", text)
+            else "best_vs_worst"
+        )
         params["rule"] = rule
-        gap = number_near(reading.request, list(reading.numbers), r"(?:gap|margin|differ\w*|margem|margen|diferen\w*|差距?|分差)(?: of| de| at least| >=?|至少)*")
+        gap = number_near(
+            reading.request,
+            list(reading.numbers),
+            r"(?:gap|margin|differ\w*|margem|margen|diferen\w*|差距?|分差)(?: of| de| at least| >=?|至少)*",
+        )
         if gap:
             params |= {"rule": "threshold", "min_gap": float(reading.take(gap).value)}
         return [Node("format.preference", params, wanted.start, reading.request.quote(wanted.start, wanted.end))]
     facts = reading.facts
     if facts:
-        params = {"prompt": facts.column("instruction") or facts.column("question"), "chosen": facts.column("chosen"), "rejected": facts.column("rejected")}
+        params = {
+            "prompt": facts.column("instruction") or facts.column("question"),
+            "chosen": facts.column("chosen"),
+            "rejected": facts.column("rejected"),
+        }
     return [node(reading, wanted, params)]
 
 

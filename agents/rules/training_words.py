@@ -12,7 +12,13 @@ from datamill.agents.rules.quantities import Quantity, quantities
 from datamill.agents.rules.request import Request
 from datamill.agents.rules.sources import Source, model_name
 
-PARADIGMS = {"select": "dynamic_select", "mix": "dynamic_mix", "reweight": "dynamic_weight", "order": "dynamic_reorder", "static": "static"}
+PARADIGMS = {
+    "select": "dynamic_select",
+    "mix": "dynamic_mix",
+    "reweight": "dynamic_weight",
+    "order": "dynamic_reorder",
+    "static": "static",
+}
 
 _TRAIN = re.compile(
     r"fine-?\s?tun\w*|\btrain(?:ing|ed)?\b(?!\s*(?:set|data\b|split|file|rows|examples|/|,? ?test|corpus|dataset|data|集))|\bsft\b(?! (?:set|data|dataset|corpus|format|json))|"
@@ -43,7 +49,13 @@ _METHODS: tuple[tuple[str, str, str], ...] = (
     ("reweight", "loss", r"re-?weight\w*|(?:less|more|lower|higher|smaller|larger) weights?\b|(?:down|up)-?weight\w*|weigh\w* (?:each |the |every )?(?:samples?|examples?|rows?|tokens?)|menos peso|mais peso|menor peso|maior peso|mas peso|mayor peso|repondera\w*|ponder(?:a|ar|e|acao|acion)\b|降权|加权|(?:更低|更高|较低|较高|降低|提高).{0,6}权重|权重.{0,8}(?:更低|更高|降低|调低|小)|重加权"),
     ("order", "sorting", r"curriculum|easy (?:ones? |samples? |examples? )?(?:first|to hard)|easiest first|hard(?:est)? (?:ones? )?(?:last|first)|shortest first|curricul[oa]\b|(?:mais )?facei?s? (?:primeiro|antes)|(?:mas )?faciles? primero|由易到难|从易到难|先易后难|课程学习|从简单到(?:困)?难"),
 )  # fmt: skip
-_CASED = (("select", "less", r"\bLESS\b"), ("select", "near", r"\bNEAR\b"), ("select", "nice", r"\bNICE\b"), ("select", "icons", r"\bICONS\b"), ("reweight", "adapt", r"\bADAPT\b|\bADAPT\b"))
+_CASED = (
+    ("select", "less", r"\bLESS\b"),
+    ("select", "near", r"\bNEAR\b"),
+    ("select", "nice", r"\bNICE\b"),
+    ("select", "icons", r"\bICONS\b"),
+    ("reweight", "adapt", r"\bADAPT\b|\bADAPT\b"),
+)
 _WITH = r"(?:with|use|using|via|by|method|selector|com|con|usando|usa|use|por|metodo|method:?|用|使用|采用|通过|方法|--method)\s*(?:the )?"
 _LOWER = (
     ("select", "less", rf"{_WITH}less\b(?! than| weight| data| noise| of| rows| tokens)|\bless (?:selection|selector|method|to (?:select|pick|choose))|less ?(?:选|筛|挑|方法|算法)"),
@@ -56,12 +68,24 @@ _SELECT = re.compile(
     r"(?:pick|select|choose|find|keep)\w* (?:\w+ ){0,3}(?:valuable|useful|helpful|influential|informative|important|relevant|impactful)|most (?:valuable|influential|useful|informative) (?:data|samples|examples)|dynamic select\w*|data selection|online selection|refresh the selection|"
     r"selec\w* (?:os |las |los |as )?(?:dados|exemplos|datos|ejemplos) mais? (?:uteis|utiles|valios\w+)|selec\w+ dinamic\w+|(?:选|挑).{0,6}(?:最有价值|最有用|最相关|最有帮助)|动态选择|数据选择"
 )
-_MIX = re.compile(r"(?:domain|data|mixture) (?:weights|proportions|mix(?:ture)?|reweight\w*)|proportions? (?:during|while)|proporc\w+ (?:de |dos |por )|配比|混合比例")
+_MIX = re.compile(
+    r"(?:domain|data|mixture) (?:weights|proportions|mix(?:ture)?|reweight\w*)|proportions? (?:during|while)|proporc\w+ (?:de |dos |por )|配比|混合比例"
+)
 _PHASES = (
     ("dpo", r"\bdpo\b"), ("kto", r"\bkto\b"), ("ppo", r"\bppo\b"), ("rm", r"reward model(?:l?ing)?\b|\brm\b"),
     ("pt", r"\bpre-?train\w*|continu\w+ pre|causal lm|\bcpt\b|pre-?trein\w*|pre-?entren\w*|预训练|继续训练"), ("sft", r"\bsft\b|fine-?\s?tun\w*|instruction tun\w*|微调|ajust\w*|afin\w*"),
 )  # fmt: skip
-_SIZES = {"half": 0.5, "metade": 0.5, "mitad": 0.5, "一半": 0.5, "quarter": 0.25, "um quarto": 0.25, "una cuarta parte": 0.25, "tenth": 0.1, "third": 1 / 3}
+_SIZES = {
+    "half": 0.5,
+    "metade": 0.5,
+    "mitad": 0.5,
+    "一半": 0.5,
+    "quarter": 0.25,
+    "um quarto": 0.25,
+    "una cuarta parte": 0.25,
+    "tenth": 0.1,
+    "third": 1 / 3,
+}
 
 
 @dataclass
@@ -118,7 +142,10 @@ def training_wish(request: Request, found: tuple[Source, ...]) -> TrainingWish |
 
 
 def _is_mixture(request: Request) -> bool:
-    return re.search(r"\bmix|mistur|mezcl|混合|配比", request.masked) is not None or _MIX.search(request.masked) is not None
+    return (
+        re.search(r"\bmix|mistur|mezcl|混合|配比", request.masked) is not None
+        or _MIX.search(request.masked) is not None
+    )
 
 
 def is_training_mixture(request: Request) -> bool:
@@ -141,15 +168,27 @@ def _methods(request: Request) -> list[tuple[str, str, int, int]]:
         found += [(paradigm, method, m.start(), m.end()) for m in re.finditer(pattern, request.text)]
     if found and request.text.isupper():
         found = []
-    trains = _TRAIN.search(request.masked) or _SELECT.search(request.masked) or re.search(r"\bselec|选|挑|\bpick", request.masked)
+    trains = (
+        _TRAIN.search(request.masked)
+        or _SELECT.search(request.masked)
+        or re.search(r"\bselec|选|挑|\bpick", request.masked)
+    )
     for paradigm, method, pattern in (*_METHODS, *_LOWER):
         for match in re.finditer(pattern, request.masked):
             if method in {"loss", "random", "sorting"} and not trains:
                 continue
             found.append((paradigm, method, match.start(), match.end()))
-    specific = [item for item in found if item[1] != "loss"] if any(item[:2] != ("reweight", "loss") and item[1] != "loss" for item in found) else found
+    specific = (
+        [item for item in found if item[1] != "loss"]
+        if any(item[:2] != ("reweight", "loss") and item[1] != "loss" for item in found)
+        else found
+    )
     weights = [item for item in specific if item[0] == "reweight"]
-    chosen = weights + [item for item in specific if item[0] != "reweight"] if weights and specific[0][1] == "loss" else specific
+    chosen = (
+        weights + [item for item in specific if item[0] != "reweight"]
+        if weights and specific[0][1] == "loss"
+        else specific
+    )
     if any(item[1] == "cluster_less" for item in chosen):
         chosen = [item for item in chosen if item[1] != "less"]
     return chosen
@@ -160,7 +199,14 @@ def _set_stage(wish: TrainingWish, request: Request) -> None:
     if stage:
         wish.stage = stage
         wish.said.add("stage")
-    kinds = (("lora", r"\bq?lora\b"), ("full", r"full[- ](?:parameter\w*|fine-?\s?tun\w*|param\w*|sft|ft\b)|全参数?|全量|ajuste completo|(?:fine-?tuning|ajuste|treino) (?:completo|total)"), ("freeze", r"\bfreeze\b|冻结"))
+    kinds = (
+        ("lora", r"\bq?lora\b"),
+        (
+            "full",
+            r"full[- ](?:parameter\w*|fine-?\s?tun\w*|param\w*|sft|ft\b)|全参数?|全量|ajuste completo|(?:fine-?tuning|ajuste|treino) (?:completo|total)",
+        ),
+        ("freeze", r"\bfreeze\b|冻结"),
+    )
     for name, pattern in kinds:
         if re.search(pattern, request.masked):
             wish.finetuning = name
@@ -175,7 +221,10 @@ _AFTER_WORD: tuple[tuple[str, str], ...] = (
     ("batch_size", r"batch(?:[- _]?size)?|tamanho do (?:lote|batch)|tamano de(?:l)? (?:lote|batch)|批(?:次)?大小|批量"),
     ("gradient_accumulation", r"(?:gradient )?accumulat\w*(?: steps)?|acumulac\w+|梯度累积"),
     ("lora_rank", r"(?:lora )?\brank\b|lora[- _]r\b|\br ?=|\brango\b|\bposto\b|lora ?秩|秩"),
-    ("cutoff_len", r"cut-?off(?:[- _]len\w*)?|max(?:imum)?[- _]?(?:seq\w*|context|sequence)(?:[- _]?len\w*)?|context length|截断(?:长度)?|最大(?:序列)?长度"),
+    (
+        "cutoff_len",
+        r"cut-?off(?:[- _]len\w*)?|max(?:imum)?[- _]?(?:seq\w*|context|sequence)(?:[- _]?len\w*)?|context length|截断(?:长度)?|最大(?:序列)?长度",
+    ),
     ("proj_dim", r"proj(?:ection)?[- _]?dim\w*|投影维度?"),
     ("temperature", r"temperatur\w*|温度"),
 )
@@ -191,8 +240,14 @@ def _fill_numbers(wish: TrainingWish, request: Request) -> None:
         _step_number(wish, request, quantity)
     if wish.paradigm in {"select", "order"}:
         _size(wish, request, numbers)
-    order = re.search(r"(?:by|use|using|por|usa\w*|use|按|用)\s+(?:the |a |o |la |el |their |its )?(?:existing )?(?:(?:column|coluna|columna|列|字段)\s+)?[\"'`“]?([a-z_]+)[\"'`”]?(?:\s+(?:column|score|coluna|columna|field))?", request.folded)
-    column = re.search(r"[\"'`“]?([a-z_][a-z0-9_]*)[\"'`”]?\s?(?:column|field|列|字段)|(?:column|coluna|columna|字段|列)\s?[\"'`“]?([a-z_][a-z0-9_]*)", request.folded)
+    order = re.search(
+        r"(?:by|use|using|por|usa\w*|use|按|用)\s+(?:the |a |o |la |el |their |its )?(?:existing )?(?:(?:column|coluna|columna|列|字段)\s+)?[\"'`“]?([a-z_]+)[\"'`”]?(?:\s+(?:column|score|coluna|columna|field))?",
+        request.folded,
+    )
+    column = re.search(
+        r"[\"'`“]?([a-z_][a-z0-9_]*)[\"'`”]?\s?(?:column|field|列|字段)|(?:column|coluna|columna|字段|列)\s?[\"'`“]?([a-z_][a-z0-9_]*)",
+        request.folded,
+    )
     if wish.paradigm == "order":
         if column:
             wish.settings["order_by"] = column.group(1) or column.group(2)
@@ -205,7 +260,12 @@ def _fill_numbers(wish: TrainingWish, request: Request) -> None:
 def number_near(request: Request, numbers: list[Quantity], pattern: str, gap: int = 14) -> Quantity | None:
     """The number that follows a word (`seed 7`, `threshold of 0.8`), or one right before it."""
     for match in re.finditer(pattern, request.masked):
-        after = [q for q in numbers if 0 <= q.start - match.end() <= gap and not re.search(r"[,;.。]\s|[,;。]$", request.masked[match.end() : q.start])]
+        after = [
+            q
+            for q in numbers
+            if 0 <= q.start - match.end() <= gap
+            and not re.search(r"[,;.。]\s|[,;。]$", request.masked[match.end() : q.start])
+        ]
         if after:
             return after[0]
     return None
@@ -216,7 +276,13 @@ def _step_number(wish: TrainingWish, request: Request, quantity: Quantity) -> No
     before, after = text[max(0, quantity.start - 26) : quantity.start], text[quantity.end : quantity.end + 26]
     if quantity.unit == "epochs":
         wish.settings["epochs"] = quantity.value
-    elif quantity.unit == "warmup" or (quantity.unit in {"steps", ""} and re.search(r"warm-?\s?up\s*(?:of|for|with|:|=|de|durante)?\s*(?:the first )?$|预热\s*$|aquec\w+ (?:de|por)?\s*$|calent\w+ (?:de)?\s*$", before)):
+    elif quantity.unit == "warmup" or (
+        quantity.unit in {"steps", ""}
+        and re.search(
+            r"warm-?\s?up\s*(?:of|for|with|:|=|de|durante)?\s*(?:the first )?$|预热\s*$|aquec\w+ (?:de|por)?\s*$|calent\w+ (?:de)?\s*$",
+            before,
+        )
+    ):
         wish.settings["warmup_steps"] = quantity.value
     elif quantity.unit == "steps" and re.search(r"^\s*(?:of |de )?(?:warm|预热|aquec|calent)|^\s*before", after):
         wish.settings["warmup_steps"] = quantity.value

@@ -1,0 +1,507 @@
+"""From ordered steps to a workflow in YAML v1 shape; what is not installed becomes a missing capability in its place."""
+
+import re
+from dataclasses import dataclass, field
+from pathlib import PurePosixPath
+from typing import Any
+
+from datamill.agents.draft import INPUT_PLACEHOLDER, MissingCapability
+from datamill.agents.rules.capabilities import CAPABILITIES, accepts, installed
+from datamill.agents.rules.nodes import Node
+from datamill.agents.rules.reading import Reading
+from datamill.agents.rules.recipes import is_target_name
+from datamill.agents.rules.request import fold
+from datamill.agents.rules.sources import Source
+from datamill.agents.rules.steps_shape import chat_params, seed_of
+from datamill.agents.rules.train_block import is_available, missing_method, train_block
+
+_EXTENSIONS = {
+    ".jsonl": "jsonl",
+    ".ndjson": "jsonl",
+    ".json": "json",
+    ".csv": "csv",
+    ".tsv": "tsv",
+    ".parquet": "parquet",
+    ".txt": "txt",
+}
+_FORMAT_WORDS = re.compile(
+    r"(?:to|as|in|into|write|save|export|output|format|em|como|para|formato|en|a|escrib\w*|salv\w*|guard\w*|export\w*|成|为|存|导出|输出|格式|写)\s*(?:it |the |them |to |as |a |an |um |un |the result |everything |o resultado |el resultado |arquivo |archivo |de |em |en |formato )*\s?(?P<format>parquet|jsonl|json|csv)\b|(?P<after>parquet|jsonl|csv)\s?(?:output|out\b|格式|文件)|(?:write|save|export|output)\s+(?P<direct>parquet|jsonl|json|csv)"
+)
+_STEP_IDS = {
+    "text.fix_unicode": "repair", "text.normalize": "normalise", "filter.length": "length", "lang.detect": "detect", "filter.lang": "language", "filter.gopher_quality": "quality",
+    "filter.refusal": "refusals", "filter.expr": "rows", "pii.redact": "privacy", "dedup.exact": "exact", "dedup.minhash": "near", "decon.ngram": "decontaminate",
+    "math.verify": "verify", "augment.paraphrase": "paraphrase", "format.chat": "chat", "format.alpaca": "alpaca", "format.preference": "pairs", "sample.random": "sample",
+    "sample.stratified": "sample", "split": "split", "mix.concat": "mix", "report.stats": "stats", "filter.topk": "best", "filter.score": "score",
+}  # fmt: skip
+_HOLD_OUT = 0.05
+
+
+@dataclass
+class Assembly:
+    """A workflow being put together.
+
+    Attributes:
+        workflow: YAML v1 as plain data.
+        missing: wishes without an operator.
+        why: reason by step id.
+        unresolved: names of data that no attached file has.
+        new_path: where the result is written.
+    """
+
+    workflow: dict[str, Any] = field(default_factory=dict)
+    missing: list[MissingCapability] = field(default_factory=list)
+    assumptions: list[str] = field(default_factory=list)
+    hazards: list[str] = field(default_factory=list)
+    why: dict[str, str] = field(default_factory=dict)
+    unresolved: list[str] = field(default_factory=list)
+    new_path: str = "out/clean.jsonl"
+    has_input: bool = True
+
+
+def identifier(text: str, taken: dict[str, Any] | set[str]) -> str:
+    """An id of the form `[a-z][a-z0-9_]{0,30}` from any text, not in `taken`.
+
+    >>> identifier("Data-2024", set())
+    'data_2024'
+    """
+    base = re.sub(r"[^a-z0-9]+", "_", fold(text)).strip("_") or "data"
+    base = (base if base[0].isalpha() else f"d_{base}")[:27].rstrip("_")
+    name, number = base, 2
+    while name in taken:
+        name, number = f"{base}_{number}", number + 1
+    return name
+
+
+def assemble(reading: Reading, nodes: list[Node]) -> Assembly:
+    """The workflow for ordered nodes, with inputs, outputs and training."""
+    made = Assembly()
+    workflow = made.workflow
+    workflow |= {
+        "version": 1,
+        "name": _name(reading, nodes),
+        "description": reading.request.text.strip()[:200],
+        "seed": seed_of(reading) if seed_of(reading) is not None else 17,
+    }
+    said = reading.training.settings.get("seed") if reading.training else None
+    if isinstance(said, int):
+        workflow["seed"] = said
+    workflow["inputs"] = _inputs(reading, nodes, made)
+    workflow["steps"] = []
+    heads = [name for name in workflow["inputs"] if not name.startswith(("target_", "older_"))]
+    head = _chain(reading, nodes, made, heads)
+    _outputs(reading, nodes, made, head)
+    return made
+
+
+def _name(reading: Reading, nodes: list[Node]) -> str:
+    source = next((s.name for s in reading.sources if s.purpose == "input"), "")
+    stem = PurePosixPath(source.replace("\\", "/")).name.split(".")[0] if source else ""
+    verb = (
+        nodes[0].capability.split(".")[-1]
+        if len(nodes) == 1
+        else "clean"
+        if nodes
+        else "train"
+        if reading.training
+        else "convert"
+    )
+    slug = re.sub(r"[^a-z0-9]+", "-", fold(f"{verb}-{stem}")).strip("-")
+    return (slug or "workflow")[:60].strip("-")
+
+
+def _inputs(reading: Reading, nodes: list[Node], made: Assembly) -> dict[str, Any]:
+    inputs: dict[str, Any] = {}
+    named = [s for s in reading.sources if s.purpose in {"input", "delete"}]
+    weights = next((n.params["weights"] for n in nodes if n.capability == "mix.concat" and "weights" in n.params), {})
+    attached = list(reading.inspection.inputs) if reading.inspection else []
+    for source in named:
+        if not any(entry["path"] == source.name for entry in inputs.values()):
+            _add_input(reading, made, inputs, source)
+    if not inputs and attached:
+        for facts in attached:
+            inputs[identifier(PurePosixPath(facts.path).name.split(".")[0], inputs)] = {
+                "path": facts.path,
+                "format": facts.format,
+            }
+    if weights and not set(map(str, weights)) <= set(inputs):
+        _match_domains(nodes, inputs, list(weights))
+    if not inputs:
+        made.has_input = False
+        inputs["data"] = {"path": INPUT_PLACEHOLDER}
+    if any(entry["path"] == INPUT_PLACEHOLDER for entry in inputs.values()):
+        made.has_input = False
+    return inputs
+
+
+def _match_domains(nodes: list[Node], inputs: dict[str, Any], domains: list[str]) -> None:
+    """Give each weighted domain an input: the file whose name holds it, or a placeholder to ask for."""
+    mix = next(n for n in nodes if n.capability == "mix.concat")
+    weights: dict[str, float] = {}
+    for domain in domains:
+        fitting = next(
+            (name for name, entry in inputs.items() if domain in name or domain in fold(str(entry["path"]))), None
+        )
+        name = fitting or identifier(domain, inputs)
+        inputs.setdefault(name, {"path": INPUT_PLACEHOLDER})
+        weights[name] = mix.params["weights"][domain]
+    mix.params["weights"] = weights
+
+
+def _add_input(reading: Reading, made: Assembly, inputs: dict[str, Any], source: Source) -> None:
+    path, options = source.name, _reader_options(reading)
+    if not source.is_path:
+        fitting = (
+            [f.path for f in reading.inspection.inputs if _same_name(source.name, f.path)] if reading.inspection else []
+        )
+        if fitting:
+            path = fitting[0]
+        else:
+            made.unresolved.append(source.name)
+    entry: dict[str, Any] = {"path": path}
+    suffix = next((kind for ending, kind in _EXTENSIONS.items() if ending in PurePosixPath(path).suffixes), None)
+    if suffix:
+        entry["format"] = suffix
+    if options:
+        entry |= {"format": entry.get("format", "csv"), "options": options}
+    inputs[identifier(PurePosixPath(path.replace("\\", "/")).name.split(".")[0], inputs)] = entry
+
+
+def _same_name(name: str, path: str) -> bool:
+    stem = re.sub(r"[^a-z0-9]+", "", fold(PurePosixPath(path).name.split(".")[0]))
+    return re.sub(r"[^a-z0-9]+", "", fold(name)) in stem
+
+
+def _reader_options(reading: Reading) -> dict[str, Any]:
+    """Delimiter and encoding of a CSV file, when the request speaks of them."""
+    text, options = reading.request.masked, {}
+    delimiters = (
+        (";", r"semi-?colons?|ponto[- ]e[- ]virgula|punto y coma|分号"),
+        ("\t", r"\btabs?\b(?:-separated)?|\btsv\b|tabulac\w+|制表符"),
+        ("|", r"\bpipes?\b|竖线"),
+        (",", r"comma[- ]separated|separad\w+ por (?:virgula|coma)s?|逗号分隔"),
+    )
+    found = next((mark for mark, pattern in delimiters if re.search(pattern, text)), None)
+    if found and (found != "\t" or re.search(r"tab", text)):
+        options["delimiter"] = found
+    if reading.request.encodings:
+        options["encoding"] = re.sub(r"[\s_]+", "-", reading.request.encodings[0].text.lower()).replace(
+            "latin1", "latin-1"
+        )
+    return options
+
+
+def _chain(reading: Reading, nodes: list[Node], made: Assembly, heads: list[str]) -> str:
+    """Append the steps one after another; the id whose rows the outputs take."""
+    steps, taken = made.workflow["steps"], set(made.workflow["inputs"])
+    waiting: list[int] = []
+    if len(heads) > 1 and not any(n.capability == "mix.concat" for n in nodes):
+        nodes.insert(0, Node("mix.concat", {}, 0, reading.request.quote(0, 1)))
+    previous = heads
+    absent_before = False
+    for node in nodes:
+        usable = {name: value for name, value in node.params.items() if accepts(node.capability, name)}
+        unusable = {name: value for name, value in node.params.items() if name not in usable}
+        dependent = absent_before and any(f in {m.name for m in made.missing} for f in node.follows)
+        if node.unmet or not installed(node.capability) or dependent:
+            waiting.append(len(made.missing))
+            made.missing.append(_missing(node, previous))
+            absent_before = True
+            continue
+        step_id = identifier(_STEP_IDS.get(node.capability, node.capability.split(".")[-1]), taken)
+        taken.add(step_id)
+        step: dict[str, Any] = {"id": step_id, "operator": node.capability, "needs": list(previous)}
+        if usable:
+            step["params"] = usable
+        if node.why:
+            step["why"] = node.why
+            made.why[step_id] = node.why
+        steps.append(step)
+        if unusable:
+            _note_unusable(made, node, step_id, unusable)
+        for index in waiting:
+            made.missing[index] = made.missing[index].model_copy(
+                update={"before": (*made.missing[index].before, step_id)}
+            )
+        waiting = []
+        if node.capability != "report.stats":
+            previous = [step_id]
+        else:
+            previous = [step_id]
+    if len(previous) > 1:
+        return previous[0]
+    return previous[0]
+
+
+def _missing(node: Node, previous: list[str]) -> MissingCapability:
+    capability = CAPABILITIES[node.capability]
+    offered = node.offered or ", ".join(capability.offered) or "the other steps"
+    return MissingCapability(
+        name=node.capability,
+        asked_for=node.unmet or capability.label,
+        offered=offered,
+        wanted=dict(node.params),
+        quote=node.why,
+        after=tuple(previous),
+    )
+
+
+def _note_unusable(made: Assembly, node: Node, step_id: str, unusable: dict[str, Any]) -> None:
+    """A parameter the operator does not have is said, not dropped."""
+    silent = {"repeat"} if node.capability == "mix.concat" and unusable.get("repeat") is False else set()
+    for name in silent:
+        made.assumptions.append(f"{step_id}: rows are drawn without repeats")
+    rest = {name: value for name, value in unusable.items() if name not in silent and value is not None}
+    if rest:
+        made.missing.append(
+            MissingCapability(
+                name=node.capability,
+                asked_for=", ".join(rest),
+                offered=f"`{step_id}` without it",
+                wanted=rest,
+                quote=node.why,
+                after=(step_id,),
+            )
+        )
+
+
+def _format_of(reading: Reading, path: str) -> str:
+    suffix = next((kind for ending, kind in _EXTENSIONS.items() if path.endswith(ending)), "")
+    if suffix in {"jsonl", "json", "parquet", "csv"}:
+        return suffix
+    found = _FORMAT_WORDS.search(reading.request.masked)
+    return (found["format"] or found["after"] or found["direct"]) if found else "jsonl"
+
+
+def _outputs(reading: Reading, nodes: list[Node], made: Assembly, head: str) -> None:
+    workflow = made.workflow
+    wish = reading.training
+    target = next((s for s in reading.sources if s.purpose == "output"), None)
+    folder_said = target is not None and (target.name.endswith("/") or "." not in PurePosixPath(target.name).name)
+    kind = _format_of(reading, target.name if target else "")
+    stem = identifier(workflow["name"].split("-", 1)[-1], set())
+    path = (
+        f"{target.name.rstrip('/')}/{stem}.{kind}"
+        if target and folder_said
+        else target.name
+        if target
+        else f"out/{stem}.{kind}"
+    )
+    if any(entry["path"] == path for entry in workflow["inputs"].values()):
+        path = f"out/{stem}_clean.{kind}"
+        made.assumptions.append(f"the input is not overwritten; the result goes to {path}")
+    made.new_path = path
+    if "read_only" in reading.prohibitions:
+        workflow["outputs"] = {}
+        return
+    if wish and wish.paradigm == "mix" and not is_available(wish):
+        made.missing.append(
+            missing_method(wish, reading.request.quote(wish.start, wish.start + 1)).model_copy(
+                update={"after": (head,)}
+            )
+        )
+        wish = None
+    elif wish and not is_available(wish):
+        made.missing.append(
+            missing_method(wish, reading.request.quote(wish.start, wish.start + 1)).model_copy(
+                update={"after": (head,)}
+            )
+        )
+        wish = None
+    if (
+        wish
+        and wish.stage == "sft"
+        and not any(n.capability in {"format.chat", "format.alpaca", "format.preference"} for n in nodes)
+    ):
+        head = _formatted(reading, made, head)
+    registered = bool(wish) or any(s["operator"].startswith("format.") for s in workflow["steps"])
+    entry: dict[str, Any] = {"from": head, "path": path, "format": kind, "card": True}
+    if registered and kind in {"jsonl", "json", "parquet", "csv"}:
+        entry["llamafactory"] = _registration(made, head, stem)
+    split = next((s for s in workflow["steps"] if s["operator"] == "split"), None)
+    workflow["outputs"] = _sides(made, split, head, entry, path, kind) if split else {"clean": entry}
+    if wish:
+        _train(reading, made, head, path)
+
+
+def _formatted(reading: Reading, made: Assembly, head: str) -> str:
+    """Add `format.chat` when the inspected columns call for it."""
+    facts = reading.facts
+    if facts is None or not facts.columns or not installed("format.chat"):
+        return head
+    params = chat_params(reading)
+    if not ({"messages"} <= set(params) or {"user", "assistant"} <= set(params)):
+        return head
+    taken = set(made.workflow["inputs"]) | {s["id"] for s in made.workflow["steps"]}
+    step_id = identifier("chat", taken)
+    made.workflow["steps"].append(
+        {
+            "id": step_id,
+            "operator": "format.chat",
+            "needs": [head],
+            "params": params,
+            "why": "training reads conversations",
+        }
+    )
+    made.why[step_id] = "training reads conversations"
+    return step_id
+
+
+def _registration(made: Assembly, head: str, stem: str) -> dict[str, Any]:
+    steps = made.workflow["steps"]
+    formats = [s["operator"] for s in steps if s["operator"].startswith("format.")]
+    if "format.preference" in formats:
+        return {"name": stem, "formatting": "alpaca", "ranking": True}
+    chat = "format.chat" in formats or (
+        not formats and "alpaca" not in stem and any("messages" in str(s.get("params", {})) for s in steps)
+    )
+    return {"name": stem, "formatting": "sharegpt" if chat else "alpaca"}
+
+
+def _sides(
+    made: Assembly, split: dict[str, Any], head: str, entry: dict[str, Any], path: str, kind: str
+) -> dict[str, Any]:
+    """One output per side of a split, each behind a condition on the split column."""
+    params = split["params"]
+    names = params.get("names") or (["train", "val"] if len(params["ratios"]) == 2 else ["train", "val", "test"])
+    column = params.get("column", "split")
+    outputs: dict[str, Any] = {}
+    base = path.removesuffix(f".{kind}")
+    for name in names:
+        taken = set(made.workflow["inputs"]) | {s["id"] for s in made.workflow["steps"]}
+        step_id = identifier(f"only_{name}", taken)
+        made.workflow["steps"].append(
+            {
+                "id": step_id,
+                "operator": "filter.expr",
+                "needs": [head],
+                "params": {"expr": f'{column} == "{name}"'},
+                "why": f"the {name} side of the split",
+            }
+        )
+        outputs[name] = {**entry, "from": step_id, "path": f"{base}_{name}.{kind}"}
+        if "llamafactory" in entry:
+            outputs[name]["llamafactory"] = {**entry["llamafactory"], "name": f"{entry['llamafactory']['name']}_{name}"}
+    return outputs
+
+
+def _train(reading: Reading, made: Assembly, head: str, path: str) -> None:
+    workflow, wish = made.workflow, reading.training
+    if wish is None:
+        return
+    dataset = next(iter(workflow["outputs"]))
+    target = _target(reading, made, head, path) if wish.paradigm == "select" and wish.method == "less" else None
+    block, notes = train_block(reading, wish, dataset, target)
+    made.assumptions += notes
+    if "val" in workflow["outputs"]:
+        block["eval_dataset"] = "val"
+    workflow["train"] = block
+
+
+def _target(reading: Reading, made: Assembly, head: str, path: str) -> str | None:
+    """Register the target set as an output of its own; hold rows out when there is none."""
+    workflow, wish = made.workflow, reading.training
+    named = wish.target if wish else None
+    known = reading.inspection.evaluation_sets if reading.inspection else {}
+    if named and named.split == "test":
+        named = Source(named.name, named.purpose, named.start, named.end, False, "dev", named.benchmark)
+    file = (
+        named.name
+        if named and named.is_path
+        else next(
+            (
+                p
+                for name, p in sorted(known.items())
+                if (named and named.name in name and named.split in name) or (named is None and is_target_name(name))
+            ),
+            None,
+        )
+    )
+    if named and file is None:
+        file = f"{named.name}_{named.split}" if named.split else named.name
+        made.unresolved.append(named.key.replace(":", " "))
+    if file is None:
+        return _held_out(reading, made, head, path)
+    source = identifier("target_" + PurePosixPath(file).name.split(".")[0], workflow["inputs"])
+    workflow["inputs"][source] = {"path": file}
+    taken = set(workflow["inputs"]) | {s["id"] for s in workflow["steps"]}
+    chat = next((s for s in workflow["steps"] if s["operator"] == "format.chat"), None)
+    last = source
+    if chat:
+        last = identifier("target_chat", taken)
+        workflow["steps"].append(
+            {
+                "id": last,
+                "operator": "format.chat",
+                "needs": [source],
+                "params": dict(chat.get("params", {})),
+                "why": "the target in the form of the training rows",
+            }
+        )
+    return _register_target(workflow, last, path)
+
+
+def _register_target(workflow: dict[str, Any], source: str, path: str) -> str:
+    first = next(iter(workflow["outputs"].values()))
+    registry = {**first.get("llamafactory", {"formatting": "sharegpt"}), "name": "selection_target"}
+    folder = str(PurePosixPath(path).parent)
+    workflow["outputs"]["target"] = {
+        "from": source,
+        "path": f"{folder}/target.jsonl" if folder != "." else "target.jsonl",
+        "format": "jsonl",
+        "llamafactory": registry,
+    }
+    return "target"
+
+
+def _held_out(reading: Reading, made: Assembly, head: str, path: str) -> str | None:
+    """No target named: a twentieth of the rows, verified ones where answers were checked, is held out as target."""
+    workflow = made.workflow
+    if not made.has_input or "split" in {s["operator"] for s in workflow["steps"]} or not installed("split"):
+        return None
+    chat = next((s for s in workflow["steps"] if s["id"] == head), None)
+    if chat is None or chat["operator"] != "format.chat":
+        return None
+    taken = set(workflow["inputs"]) | {s["id"] for s in workflow["steps"]}
+    holdout, train_rows, target_rows, target_chat = (
+        identifier(n, taken) for n in ("holdout", "train_rows", "target_rows", "target_chat")
+    )
+    verified = any(s["operator"] == "math.verify" for s in workflow["steps"])
+    condition = 'split == "target"' + (' and math_ok == "true"' if verified else "")
+    at = workflow["steps"].index(chat)
+    workflow["steps"][at:at] = [
+        {
+            "id": holdout,
+            "operator": "split",
+            "needs": chat["needs"],
+            "params": {"ratios": [1 - _HOLD_OUT, _HOLD_OUT], "names": ["train", "target"]},
+            "why": "LESS aims at rows it does not train on",
+        },
+        {
+            "id": train_rows,
+            "operator": "filter.expr",
+            "needs": [holdout],
+            "params": {"expr": 'split == "train"'},
+            "why": "the rows to choose from",
+        },
+        {
+            "id": target_rows,
+            "operator": "filter.expr",
+            "needs": [holdout],
+            "params": {"expr": condition},
+            "why": "the rows to aim at",
+        },
+    ]
+    chat["needs"] = [train_rows]
+    workflow["steps"].append(
+        {
+            "id": target_chat,
+            "operator": "format.chat",
+            "needs": [target_rows],
+            "params": dict(chat.get("params", {})),
+            "why": "the target in the form of the training rows",
+        }
+    )
+    made.assumptions.append(
+        f"no target set named: {_HOLD_OUT:.0%} of the rows{' whose answers are verified' if verified else ''} are held out as target"
+    )
+    return _register_target(workflow, target_chat, path)

@@ -1,0 +1,282 @@
+"""What only the person can decide: missing inputs, values out of range, wishes that contradict one another.
+
+A question is asked when two readings give different plans; anything else becomes an assumption.
+"""
+
+import re
+from collections.abc import Sequence
+from typing import Protocol
+
+from datamill.agents.draft import Question, Topic
+from datamill.agents.rules.capabilities import CAPABILITIES
+from datamill.agents.rules.messages import say
+from datamill.agents.rules.nodes import Node
+from datamill.agents.rules.reading import Reading
+from datamill.agents.rules.safety import upload_place
+from datamill.agents.rules.steps_dedup import threshold_said
+
+NEEDS_TARGET = frozenset({"less", "cluster_less", "nice", "tsds", "near", "rds_plus", "bm25", "icons"})
+
+_DESTROY = re.compile(
+    r"overwrit\w*|over-write|replac\w* (?:the |my |our )?(?:input|original|source|raw)|in[- ]place|(?:delet\w*|eras\w*|wipe|remov\w*|rm) (?:the |my |our |all )*(?:raw|original\w*|input|source|old)s?(?: data| files?| folder| dir\w*| set)?\b|"
+    r"delet\w* (?:the |my |all )*(?:\w+ )?(?:folder|director\w+|files?|bucket|database)|sobrescrev\w*|sobrescrib\w*|(?:apag|delet|remov|exclu)\w* (?:o |os |a |as )*(?:pasta|arquivos?|originai?s?|brutos?|entrada)|(?:borr|elimin)\w* (?:el |los |la |las )*(?:carpeta|archivos?|original\w*|crudos?|entrada)|no lugar d[oa] original|en el mismo archivo|"
+    r"覆盖|替换(?:掉)?原|(?:删除?|清空)(?:掉)?.{0,4}(?:原始?(?:文件|数据)|源文件|目录|文件夹)"
+)
+_TOOLS = re.compile(
+    r"tool[- ]?calls?|function[- ]?calls?|chamadas? de (?:ferramenta|func\w+)|llamadas? a (?:herramienta|func\w+)\w*|工具调用|函数调用"
+)
+_PLAIN_TEXT = re.compile(
+    r"(?:^|[/_.-])(?:wiki\w*|c4|mc4|oscar|web|books?|corpus|crawl|news|fineweb\w*|redpajama|slimpajama|pile|dolma|noticias|livros|libros)(?:[/_.-]|$)",
+    re.IGNORECASE,
+)
+_USUAL = re.compile(
+    r"\b(?:usual|standard|default|typical|common|normal|sensible|recommended)\b (?:settings?|pipeline|recipe|cleaning|steps|procedure|defaults|way|filters?)|configurac\w+ (?:padrao|usual\w*|por defecto|habitual\w*|estandar)|receita padrao|lo de siempre|como de costume|o de sempre|常规|默认(?:设置|配置|流程|参数)|标准流程|老样子|一般流程"
+)
+_VAGUE = re.compile(
+    r"\b(?:the )?(?:good|nice|interesting|better|useful|bad|weird|best) (?:ones|rows|samples|examples|stuff|data|parts|quality)\b|make (?:it|this|the data) (?:better|good|nicer)|improve (?:it|the data|quality)|high[- ]quality|the important (?:ones|rows|parts)|"
+    r"(?:os|as|los|las) (?:melhores|mejores|bons|buenos|boas|buenas|ruins|malos|malas)(?! \d)(?: (?:dados|datos|exemplos|ejemplos|linhas|filas))?|dados bons|datos buenos|de (?:boa|alta|buena) (?:qualidade|calidad)|好的?(?:数据|样本)|高质量|优质|弄好(?:一点)?|处理一下"
+)
+
+
+class AskFunction(Protocol):
+    """Signature of the callback that collects questions."""
+
+    def __call__(
+        self, topic: Topic, key: str, options: Sequence[str] = (), blocking: bool = True, **values: object
+    ) -> None:
+        """Collect one question."""
+
+
+def usual_settings(reading: Reading) -> re.Match[str] | None:
+    """Words such as "the usual settings"."""
+    return _USUAL.search(reading.request.masked)
+
+
+def destroys(reading: Reading) -> re.Match[str] | None:
+    """Words that ask to delete or overwrite inputs."""
+    return _DESTROY.search(reading.request.masked)
+
+
+def questions(
+    reading: Reading,
+    nodes: Sequence[Node],
+    cycle: tuple[str, str] | None,
+    has_input: bool,
+    unresolved: Sequence[str],
+    new_path: str,
+    recipe: bool,
+) -> tuple[Question, ...]:
+    """All open questions, most important first."""
+    asked: list[Question] = []
+    language = reading.request.language
+
+    def ask(topic: Topic, key: str, options: Sequence[str] = (), blocking: bool = True, **values: object) -> None:
+        asked.append(
+            Question(topic=topic, text=say(key, language, **values), options=tuple(options), blocking=blocking)
+        )
+
+    if destroys(reading) or any(s.purpose == "delete" for s in reading.sources):
+        ask("destructive", "destructive", ("new path", "stop"), path=new_path)
+    _ask_contradictions(reading, nodes, cycle, ask)
+    _ask_ranges(reading, ask)
+    if _TOOLS.search(reading.request.masked) and any(n.capability == "format.alpaca" for n in nodes):
+        ask("lossy", "lossy", ("sharegpt", "text"), what=_word(language))
+    _ask_training(reading, ask)
+    _ask_checks(reading, nodes, ask)
+    if (place := upload_place(reading)) is not None:
+        ask("upload", "upload", ("local file",), where=place)
+    if not nodes and reading.training is None and not recipe:
+        vague = _VAGUE.search(reading.request.masked)
+        ask(
+            "term",
+            "term" if vague else "nothing",
+            what=reading.request.text[vague.start() : vague.end()] if vague else "",
+        )
+    elif (vague := _VAGUE.search(reading.request.masked)) and not recipe and not _settled(reading, nodes):
+        ask("term", "term", ("filter.gopher_quality",), what=reading.request.text[vague.start() : vague.end()])
+    if not has_input:
+        ask("input", "input")
+    for name in unresolved:
+        ask("input", "input_named", blocking=False, name=name)
+    if usual_settings(reading):
+        ask("languages", "languages", ("all",))
+        if any(q.value >= 10**9 for q in reading.numbers):
+            ask("engine", "engine", ("local", "ray", "spark"))
+    return tuple(_distinct(asked))
+
+
+def _word(language: str) -> str:
+    return {"zh": "工具调用", "pt": "chamadas de ferramentas", "es": "llamadas a herramientas"}.get(
+        language, "tool calls"
+    )
+
+
+def _distinct(asked: list[Question]) -> list[Question]:
+    return list({(question.topic, question.text): question for question in asked}.values())
+
+
+def _settled(reading: Reading, nodes: Sequence[Node]) -> bool:
+    """Whether a vague word has been given a meaning by another step or by training."""
+    judged = {
+        "filter.gopher_quality",
+        "score.llm_judge",
+        "filter.topk",
+        "filter.score",
+        "score.ifd",
+        "score.deita",
+        "score.classifier",
+        "score.reward",
+        "filter.perplexity",
+    }
+    return reading.training is not None or any(node.capability in judged for node in nodes)
+
+
+def _ask_contradictions(
+    reading: Reading, nodes: Sequence[Node], cycle: tuple[str, str] | None, ask: AskFunction
+) -> None:
+    if "keep_all_rows" in reading.prohibitions or "read_only" in reading.prohibitions:
+        for what in removals(reading, nodes):
+            ask("contradiction", "rows_kept", ("mark", "remove"), what=what)
+            break
+    if cycle:
+        labels = [CAPABILITIES[c].label if c in CAPABILITIES else c for c in cycle]
+        ask("order", "order", ("after", "both"), first=labels[0], second=labels[1])
+    shares = [q for q in reading.numbers if q.unit == "percent"]
+    for most in shares:
+        for least in shares:
+            top = re.search(
+                r"\btop\b|\bbest\b|highest|only|melhores|mejores|最好|最高|前|只保留|keep\s*$",
+                reading.request.masked[max(0, most.start - 14) : most.start],
+            )
+            if (
+                top
+                and least.sign == "ge"
+                and least.value > most.value
+                and re.search(
+                    r"keep|mant|fique|conserv|qued|保留|留",
+                    reading.request.masked[max(0, least.start - 40) : least.start],
+                )
+            ):
+                ask(
+                    "contradiction",
+                    "shares",
+                    (f"{most.value} %", f"{least.value} %"),
+                    first=f"{most.value} %",
+                    second=f">= {least.value} %",
+                )
+    for node in nodes:
+        low, high = node.params.get("min"), node.params.get("max")
+        if low is not None and high is not None and low > high:
+            ask("contradiction", "shares", (), first=f"min {low}", second=f"max {high}")
+
+
+def removals(reading: Reading, nodes: Sequence[Node]) -> list[str]:
+    """Steps asked for that take rows out, also those left out of the draft because of the prohibition."""
+    tagging = {"action": "tag", "on_wrong": "tag"}
+    named = [
+        CAPABILITIES[n.capability].label
+        for n in nodes
+        if n.capability in CAPABILITIES
+        and CAPABILITIES[n.capability].removes_rows
+        and not any(n.params.get(k) == v for k, v in tagging.items())
+    ]
+    said = {"dedup": "dedup.exact", "sample": "sample.random", "topk": "filter.topk", "filter.empty": "filter.length"}
+    named += [
+        CAPABILITIES[c].label
+        for w in reading.mentions
+        if not w.forbidden
+        and (c := said.get(w.capability, w.capability)) in CAPABILITIES
+        and CAPABILITIES[c].removes_rows
+        and c not in {"decon.ngram", "math.verify"}
+    ]
+    if any(n.capability == "lang.detect" for n in nodes) and re.search(
+        r"\bonly\b|\bso\b|apenas|solo|somente|只|仅|drop|remov", reading.request.masked
+    ):
+        named.append(CAPABILITIES["filter.lang"].label)
+    return named
+
+
+def _ask_ranges(reading: Reading, ask: AskFunction) -> None:
+    threshold = threshold_said(reading)
+    quantity = reading.similarity
+    if (
+        threshold is not None
+        and quantity is not None
+        and not 0 < threshold <= 1
+        and any(w.capability.startswith("dedup") and not w.forbidden for w in reading.mentions)
+    ):
+        guess = threshold / 10 if 1 < threshold < 10 else threshold / 100 if 10 <= threshold <= 100 else 0.8
+        ask("threshold", "threshold", (f"{guess:g}",), value=f"{quantity.value:g}", guess=f"{guess:g}")
+    split = any(w.capability == "split" and not w.forbidden for w in reading.mentions)
+    shares = [q.value for q in reading.numbers if q.unit == "percent"]
+    listed = re.search(r"(?<![\d.])(\d+)\s*/\s*(\d+)(?:\s*/\s*(\d+))?(?![\d.])", reading.request.masked)
+    total: float = (
+        sum(int(part) for part in listed.groups() if part)
+        if listed and split
+        else sum(shares)
+        if len(shares) >= 3 or (split and len(shares) == 2)
+        else 100
+    )
+    mixing = any(w.capability == "mix.concat" for w in reading.mentions)
+    if (split or mixing) and total not in {1, 10, 100}:
+        ask("mixture", "mixture", ("scale",), total=f"{total:g}")
+
+
+def _ask_training(reading: Reading, ask: AskFunction) -> None:
+    wish = reading.training
+    if wish is None:
+        return
+    names = [s.name for s in reading.sources if s.purpose == "input"]
+    plain = next((name for name in names if _PLAIN_TEXT.search(name)), None)
+    only_text = (
+        reading.facts is not None
+        and reading.facts.columns
+        and not any(
+            c.role in {"instruction", "question", "messages", "output", "chosen"} for c in reading.facts.columns
+        )
+    )
+    if (
+        wish.stage == "sft"
+        and "stage" in wish.said
+        and (plain or only_text)
+        and not any(w.capability.startswith("synth.") for w in reading.mentions)
+    ):
+        ask("stage", "stage", ("pt", "instructions"), name=plain or (reading.facts.path if reading.facts else ""))
+    if wish.method == "delta_loss" and re.search(
+        r"menor|mas baj|mais baix|lowest|smallest|least|最小|最低", reading.request.masked
+    ):
+        ask("method", "direction", ("highest", "lowest"), method="delta loss")
+    if wish.paradigm == "mix" and not re.search(r"repeat|repeti|重复", reading.request.masked):
+        ask("mixture", "mixture_short", ("stop", "repeat"), blocking=False)
+    elif wish.paradigm == "mix":
+        ask("mixture", "mixture_short", ("stop",))
+    if wish.method in NEEDS_TARGET and wish.method != "near" and wish.target is None and not _known_target(reading):
+        ask("target", "target", method=wish.method.upper())
+    if not wish.model and wish.paradigm != "mix":
+        ask("model", "model", ("tiny", "smollm2"), blocking=not _default_model_fits(reading))
+
+
+def _known_target(reading: Reading) -> bool:
+    return reading.inspection is not None and bool(reading.inspection.evaluation_sets)
+
+
+def _default_model_fits(reading: Reading) -> bool:
+    """With inputs attached the demo model stands in, as an assumption; without any the answer is needed anyway."""
+    return reading.inspection is not None and bool(reading.inspection.inputs)
+
+
+def _ask_checks(reading: Reading, nodes: Sequence[Node], ask: AskFunction) -> None:
+    for node in nodes:
+        if node.capability == "decon.ngram" and not node.params.get("against"):
+            ask("target", "benchmark")
+        if (
+            node.capability == "math.verify"
+            and not node.params.get("annotations")
+            and not (node.params.get("gold") and node.params.get("prediction"))
+            and (reading.facts is None or not reading.facts.columns)
+        ):
+            ask("columns", "columns")
+        rows = sum(facts.rows or 0 for facts in reading.inspection.inputs) if reading.inspection else 0
+        wanted = node.params.get("n")
+        if node.capability.startswith("sample.") and isinstance(wanted, int) and rows and wanted > rows:
+            ask("size", "size", ("all",), blocking=False, wanted=wanted, rows=rows)

@@ -1,0 +1,89 @@
+"""The rules planner: a sentence in, a typed draft out, offline and deterministic.
+
+Cost: milliseconds; no model, no network, no file is read but the operator catalogue and the recipes.
+"""
+
+from datamill.agents.draft import Draft, Question, Refusal
+from datamill.agents.inspection import Inspection
+from datamill.agents.rules.assemble import Assembly, assemble
+from datamill.agents.rules.builders import build_nodes, forbidden_ids, wished
+from datamill.agents.rules.doubts import questions
+from datamill.agents.rules.intents import sequence_pairs, speaks_of_sequence
+from datamill.agents.rules.ordering import ordered
+from datamill.agents.rules.reading import Reading
+from datamill.agents.rules.request import Request
+from datamill.agents.rules.safety import refusals, remove_secrets
+
+MAX_CHARACTERS = 8000
+"""Longer requests are cut; nobody reviews a plan for more."""
+
+_FINAL = frozenset({"DM-AGENT-102", "DM-AGENT-103", "DM-AGENT-104", "DM-AGENT-105", "DM-AGENT-108", "DM-AGENT-109"})
+"""Refusals after which nothing of the request is offered."""
+
+
+def plan_request(text: str, inspection: Inspection | None = None, previous: Draft | None = None) -> Draft:
+    """Draft a workflow for a request.
+
+    Args:
+        text: what the person wrote, in English, Chinese, Portuguese or Spanish.
+        inspection: facts about attached inputs.
+        previous: the draft under review; the text is then a change to it.
+
+    Returns:
+        A draft with verdict `plan`, `clarify` or `refuse`. Nothing runs.
+    """
+    if previous is not None and previous.workflow is not None:
+        from datamill.agents.rules.edit import edit_draft
+
+        return edit_draft(text, inspection, previous)
+    cleaned, had_secret = remove_secrets(text[:MAX_CHARACTERS])
+    reading = Reading(Request(cleaned), inspection)
+    declined = refusals(reading, had_secret)
+    if any(refusal.code in _FINAL for refusal in declined):
+        return _draft(reading, "refuse", None, (), declined)
+    found, match = wished(reading)
+    nodes = build_nodes(reading, found, match)
+    steps, cycle = ordered(
+        nodes, sequence_pairs(reading.request, reading.mentions), speaks_of_sequence(reading.request)
+    )
+    made = assemble(reading, steps)
+    asked = questions(reading, steps, cycle, made.has_input, made.unresolved, made.new_path, match is not None)
+    verdict = "refuse" if declined else "clarify" if any(q.blocking for q in asked) else "plan"
+    nothing = not steps and reading.training is None and not _converts(reading)
+    return _draft(
+        reading,
+        verdict,
+        None if nothing and not made.has_input else made,
+        asked,
+        declined,
+        forbidden_ids(reading, found),
+    )
+
+
+def _converts(reading: Reading) -> bool:
+    """Whether a file is only to be written in another form."""
+    return any(source.purpose == "output" for source in reading.sources)
+
+
+def _draft(
+    reading: Reading,
+    verdict: str,
+    made: Assembly | None,
+    asked: tuple[Question, ...],
+    declined: tuple[Refusal, ...],
+    forbidden: tuple[str, ...] = (),
+) -> Draft:
+    return Draft.model_validate({
+        "verdict": verdict,
+        "workflow": made.workflow if made else None,
+        "questions": asked,
+        "refusals": declined,
+        "missing": tuple(made.missing) if made else (),
+        "assumptions": tuple(made.assumptions) if made else (),
+        "hazards": tuple(made.hazards) if made else (),
+        "why": made.why if made else {},
+        "forbidden": forbidden,
+        "constraints": reading.prohibitions,
+        "language": reading.request.language,
+        "request": reading.request.text,
+    })  # fmt: skip

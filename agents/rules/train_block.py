@@ -1,0 +1,137 @@
+"""The `train:` block of a draft, or the training method named as missing with everything said about it."""
+
+import math
+from typing import Any
+
+from datamill.agents.draft import MissingCapability
+from datamill.agents.rules.reading import Reading
+from datamill.agents.rules.training_words import PARADIGMS, TrainingWish
+from datamill.training.registry import selectors
+
+BATCH, ACCUMULATION = 2, 4
+"""Micro-batch and accumulation of a draft when the request gives none."""
+
+_TEMPLATES = (
+    ("qwen", "qwen"),
+    ("llama-3", "llama3"),
+    ("llama3", "llama3"),
+    ("llama 3", "llama3"),
+    ("llama", "llama2"),
+    ("mistral", "mistral"),
+    ("gemma", "gemma"),
+    ("phi", "phi"),
+    ("deepseek", "deepseek"),
+    ("glm", "glm4"),
+    ("baichuan", "baichuan2"),
+    ("internlm", "intern2"),
+)
+
+
+def is_available(wish: TrainingWish) -> bool:
+    """Whether the training layer can do what is wished."""
+    if wish.paradigm == "static":
+        return True
+    return wish.paradigm == "select" and wish.method in selectors()
+
+
+def missing_method(wish: TrainingWish, quote: str) -> MissingCapability:
+    """The method as a missing capability named `train.<paradigm>.<method>`."""
+    wanted: dict[str, Any] = {
+        "stage": wish.stage,
+        "finetuning": wish.finetuning,
+        "paradigm": wish.paradigm,
+        "method": wish.method,
+        **wish.settings,
+    }
+    if wish.model:
+        wanted["model"] = wish.model
+    if wish.target:
+        wanted["target"] = wish.target.key
+    offered = "static training, or dynamic_select with " + ", ".join(selectors())
+    return MissingCapability(
+        name=f"train.{wish.paradigm}.{wish.method}",
+        asked_for="train",
+        offered=offered,
+        wanted=wanted,
+        quote=quote,
+        before=(),
+    )
+
+
+def train_block(
+    reading: Reading, wish: TrainingWish, dataset: str, target: str | None
+) -> tuple[dict[str, Any], list[str]]:
+    """The block in YAML v1 shape, and the assumptions made for it.
+
+    Args:
+        reading: the request.
+        wish: what it says about training; the method must be available.
+        dataset: id of the output trained on.
+        target: id of the registered target output, if the method aims at one.
+    """
+    assumptions: list[str] = []
+    said = wish.settings
+    model = wish.model or "smollm2"
+    if not wish.model:
+        assumptions.append("no model named: smollm2 (SmolLM2-135M-Instruct)")
+    factory: dict[str, Any] = {
+        "model_name_or_path": model,
+        "stage": wish.stage,
+        "do_train": True,
+        "finetuning_type": wish.finetuning,
+    }
+    if wish.finetuning == "lora":
+        factory |= {"lora_rank": said.get("lora_rank", 8), "lora_target": "all"}
+    template = next((name for word, name in _TEMPLATES if word in model.lower()), None)
+    if template:
+        factory["template"] = template
+    factory |= {
+        "cutoff_len": said.get("cutoff_len", 512),
+        "per_device_train_batch_size": said.get("batch_size", BATCH),
+        "gradient_accumulation_steps": said.get("gradient_accumulation", ACCUMULATION),
+        "learning_rate": said.get("learning_rate", 1.0e-4),
+        "report_to": "none",
+    }
+    if "epochs" in said:
+        factory["num_train_epochs"] = float(said["epochs"])
+    if "steps" in said:
+        factory["max_steps"] = said["steps"]
+    if "seed" in said:
+        factory["seed"] = said["seed"]
+    if wish.stage == "dpo":
+        factory["pref_beta"] = said.get("beta", 0.1)
+    block: dict[str, Any] = {"engine": "llamafactory", "dataset": dataset}
+    if target:
+        block["target_dataset"] = target
+    if wish.paradigm == "select":
+        block["dataflex"], more = _selection(reading, wish, factory)
+        assumptions += more
+    block["llamafactory"] = factory
+    return block, assumptions
+
+
+def _selection(reading: Reading, wish: TrainingWish, factory: dict[str, Any]) -> tuple[dict[str, Any], list[str]]:
+    said, notes = wish.settings, []
+    section: dict[str, Any] = {"train_type": PARADIGMS[wish.paradigm], "component_name": wish.method}
+    params: dict[str, Any] = {}
+    if wish.method == "less":
+        params = {"gradient_type": "adam", "proj_dim": said.get("proj_dim", 8192)} | (
+            {"seed": said["seed"]} if "seed" in said else {}
+        )
+    section["component_params"] = params
+    rows_a_step = factory["per_device_train_batch_size"] * factory["gradient_accumulation_steps"]
+    pool = sum(facts.rows or 0 for facts in reading.inspection.inputs) if reading.inspection else 0
+    ratio = said.get("ratio")
+    update = said.get("update_every") or (max(1, round(ratio * pool / rows_a_step)) if ratio and pool else 10)
+    section |= {
+        "warmup_step": said.get("warmup_steps", 5),
+        "update_step": update,
+        "update_times": said.get("update_times", 3),
+    }
+    if ratio:
+        window = math.ceil(update * rows_a_step / ratio - 1e-9)
+        section["candidate_window"] = window
+        notes.append(f"{ratio:.2%} of what is scored: {update * rows_a_step} of {window} candidate rows a round")
+    if "seed" in said:
+        section["seed"] = said["seed"]
+    return section, notes

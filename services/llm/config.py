@@ -17,6 +17,7 @@ from datamill.errors import DatamillError, ExitCode
 from datamill.settings import LLMSettings, Settings
 
 OPENAI_URL: Final = "https://api.openai.com/v1"
+PAID_HOSTS: Final = frozenset({"api.openai.com"})
 LOOPBACK: Final = frozenset({"127.0.0.1", "localhost", "::1"})
 
 
@@ -55,14 +56,10 @@ def read_config(data: Mapping[str, Any] | None, env: Mapping[str, str] = os.envi
 
     Raises:
         DatamillError: `DM-LLM-001` when no endpoint is configured, a value is out of range, or the address holds
-            credentials (it is shown and stored, so it may not).
+            credentials (it is shown and stored, so it may not); `DM-LLM-011` when money is limited and the endpoint
+            is known to cost some, but no price is set, so that the limit could not hold.
     """
-    try:
-        config = ServiceConfig.model_validate(dict(data or {}))
-    except ValidationError as error:
-        first = error.errors()[0]
-        name = ".".join(str(part) for part in first["loc"])
-        raise _not_configured(f"setting `llm.{name}`: {first['msg']}") from None
+    config = _validated(data)
     if not has_endpoint(config, env):
         raise _not_configured("no LLM endpoint is configured")
     parts = urlsplit(base_url(config, env))
@@ -72,12 +69,25 @@ def read_config(data: Mapping[str, Any] | None, env: Mapping[str, str] = os.envi
         raise _not_configured(
             f"the address of the LLM endpoint may hold no credentials: put them in {config.api_key_env}"
         )
+    priced = config.usd_per_million_input or config.usd_per_million_output
+    if parts.hostname in PAID_HOSTS and config.budget_usd is not None and not priced:
+        raise _no_price(parts.hostname)
     return config
+
+
+def _validated(data: Mapping[str, Any] | None) -> ServiceConfig:
+    try:
+        return ServiceConfig.model_validate(dict(data or {}))
+    except ValidationError as error:
+        first = error.errors()[0]
+        name = ".".join(str(part) for part in first["loc"])
+        raise _not_configured(f"setting `llm.{name}`: {first['msg']}") from None
 
 
 def has_endpoint(config: LLMSettings, env: Mapping[str, str] = os.environ) -> bool:
     """Whether requests have somewhere to go: an address, or a key for the default one."""
-    return bool(config.base_url or env.get("OPENAI_BASE_URL") or env.get("OPENAI_API_KEY"))
+    key_variable = config.api_key_env if isinstance(config, ServiceConfig) else "OPENAI_API_KEY"
+    return bool(config.base_url or env.get("OPENAI_BASE_URL") or env.get(key_variable))
 
 
 def base_url(config: LLMSettings, env: Mapping[str, str] = os.environ) -> str:
@@ -118,6 +128,15 @@ class Redactor:
 def _host(parts: SplitResult) -> str:
     host = parts.hostname or ""
     return f"{host}:{parts.port}" if parts.port else host
+
+
+def _no_price(host: str) -> DatamillError:
+    return DatamillError(
+        "DM-LLM-011",
+        f"{host} costs money, the run has a budget in dollars, and no price is set to hold it to",
+        exit_code=ExitCode.INVALID,
+        fix="set llm.usd_per_million_input and llm.usd_per_million_output in datamill.toml",
+    )
 
 
 def _not_configured(message: str) -> DatamillError:

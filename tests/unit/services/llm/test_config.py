@@ -99,3 +99,21 @@ def test_the_redactor_hides_the_key_and_itself() -> None:
     assert "sk-secret" not in repr(redact)
     assert Redactor(None)("nothing to hide") == "nothing to hide"
     assert Redactor("a")("a banana") == "a banana", "a key of one letter would ruin every text"
+
+
+def test_a_money_budget_needs_a_price_where_calls_cost_money() -> None:
+    env = {"OPENAI_API_KEY": "sk-1234"}
+    with pytest.raises(DatamillError) as refused:
+        read_config({"model": "m", "budget_usd": 1.0}, env)
+    assert refused.value.code == "DM-LLM-011"
+    assert "usd_per_million_input" in str(refused.value)
+    priced = {"model": "m", "budget_usd": 1.0, "usd_per_million_output": 0.4}
+    assert read_config(priced, env).usd_per_million_output == 0.4
+    assert read_config({"model": "m"}, env).budget_usd is None
+    assert read_config({"base_url": "http://127.0.0.1/v1", "budget_usd": 0.0}, env).budget_usd == 0.0
+
+
+def test_another_key_variable_makes_an_endpoint() -> None:
+    config = ServiceConfig(api_key_env="OTHER_KEY")
+    assert has_endpoint(config, {"OTHER_KEY": "sk-1234"})
+    assert not has_endpoint(config, {"OPENAI_API_KEY": "sk-1234"})

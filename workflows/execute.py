@@ -43,6 +43,7 @@ class RunRequest:
         overwrite: the person's yes to replacing files datamill did not write.
         command: the command that would run this again.
         listener: gets every event.
+        asked: the person's words, kept in the run's record.
     """
 
     project: Path
@@ -53,6 +54,7 @@ class RunRequest:
     overwrite: bool = False
     command: str = "datamill run"
     listener: Listener = silent
+    asked: str = ""
 
 
 @dataclass(frozen=True)
@@ -116,7 +118,7 @@ def run_plan(plan: Plan, request: RunRequest) -> RunResult:
     with run_lock(request.project, plan.digest):
         check_targets(request.project, plan, request.overwrite)
         previous = unfinished(request.project, plan.digest)
-        record = previous or new_run(request.project, plan, asdict(approval), request.command)
+        record = previous or new_run(request.project, plan, asdict(approval), request.command, request.asked)
         point_latest(request.project, record.folder)
         remove_leftovers(request.project / STATE_FOLDER)
         events = EventStream(record.folder / "events.jsonl", request.listener)

@@ -55,7 +55,7 @@ class RunRecord:
         return self.folder / "plan.yaml"
 
 
-def new_run(project: Path, plan: Plan, approval: Mapping[str, Any], command: str) -> RunRecord:
+def new_run(project: Path, plan: Plan, approval: Mapping[str, Any], command: str, asked: str = "") -> RunRecord:
     """Make the folder of a new run."""
     stamp = datetime.now(UTC).strftime("%Y%m%d-%H%M%S")
     folder = project / RUNS / f"{stamp}-{plan.name[:40]}-{secrets.token_hex(3)}"
@@ -66,7 +66,7 @@ def new_run(project: Path, plan: Plan, approval: Mapping[str, Any], command: str
     write_json(folder / "env.json", environment(), "run.env")
     record.update(
         id=record.id, name=plan.name, digest=plan.digest, status="running", pid=os.getpid(), command=command,
-        approval=dict(approval), started=datetime.now(UTC).isoformat(timespec="seconds"), steps={},
+        request=asked, approval=dict(approval), started=datetime.now(UTC).isoformat(timespec="seconds"), steps={},
     )  # fmt: skip
     point_latest(project, folder)
     return record

@@ -91,6 +91,8 @@ def hoist_globals(arguments: Sequence[str]) -> list[str]:
             front.append(word)
         else:
             rest.append(word)
+    if "ask" in rest[:1]:  # `ask --approve` takes a value only after `=`; the bare form means "the plan just printed"
+        rest = ["--approve=" if word == "--approve" else word for word in rest]
     return front + rest
 
 

@@ -1,0 +1,262 @@
+"""The nodes of the graph: each takes the thread's state and returns what changes.
+
+Nodes before `review` touch nothing but the state; `review` is pure, because LangGraph runs it again from the top when
+a thread is resumed; only `execute` runs anything, and only for the digest that was approved.
+"""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from langchain_core.runnables import RunnableConfig
+from langgraph.types import interrupt
+
+from datamill.agents.draft import Draft
+from datamill.agents.finish import finish_workflow
+from datamill.agents.inspection import Inspection
+from datamill.agents.look import inspect_inputs
+from datamill.agents.planners import make_planner
+from datamill.agents.retrieval import retrieve
+from datamill.agents.services import ThreadServices
+from datamill.agents.state import ThreadState
+from datamill.errors import DatamillError, Issue, PlanError
+from datamill.workflows.approval import approve as record_approval
+from datamill.workflows.compile import compile_text
+from datamill.workflows.diff import diff_plans
+from datamill.workflows.estimate import estimate_plan
+from datamill.workflows.execute import RunRequest, run_plan
+from datamill.workflows.plan import Plan
+from datamill.workflows.run_record import find_run
+from datamill.workflows.view import graph_json
+from datamill.workflows.yaml_file import dump
+
+MAX_REPAIRS = 2
+ALLOWED = ("approve", "edit", "reject", "respond")
+Change = dict[str, Any]
+
+
+def services_of(config: RunnableConfig) -> ThreadServices:
+    """The services handed in with the invocation."""
+    services = config["configurable"]["services"]
+    assert isinstance(services, ThreadServices)
+    return services
+
+
+def understand(state: ThreadState, config: RunnableConfig) -> Change:
+    """Start a turn: nothing of an earlier draft counts until the planner has looked at it again."""
+    planner = make_planner(state.get("planner") or None, services_of(config).environment)
+    return {"planner": planner.name, "repairs": 0, "issues": [], "notice": "", "status": "open"}
+
+
+def inspect(state: ThreadState, config: RunnableConfig) -> Change:
+    """Look at a sample of the inputs, once."""
+    if state.get("inspection") or not state.get("inputs"):
+        return {}
+    try:
+        found = inspect_inputs(state["inputs"], services_of(config).project)
+    except DatamillError as error:
+        return {"status": "failed", "issues": [issue.to_dict() for issue in error.issues]}
+    return {"inspection": found.model_dump(mode="json")}
+
+
+def retrieve_candidates(state: ThreadState, config: RunnableConfig) -> Change:
+    """Operators and recipes that fit the request."""
+    return {"candidates": retrieve(state["request"])}
+
+
+def draft(state: ThreadState, config: RunnableConfig) -> Change:
+    """Let the planner fill the draft."""
+    planner = make_planner(state.get("planner"), services_of(config).environment)
+    earlier = Draft.model_validate(state["draft"]) if state.get("draft") else None
+    if earlier is not None and state.get("yaml"):
+        earlier = earlier.model_copy(update={"workflow": _workflow_of(state["yaml"])})
+    text = state["turns"][-1][1]
+    try:
+        made = planner.draft(text, _inspection(state), earlier)
+    except DatamillError as error:
+        return {"status": "failed", "issues": [issue.to_dict() for issue in error.issues]}
+    change: Change = {"draft": made.model_dump(mode="json"), "previous_yaml": state.get("yaml", "")}
+    cost = getattr(planner, "cost", None)
+    if cost:
+        change["planner_cost"] = dict(cost)
+    if made.verdict == "refuse":
+        return {**change, "status": "refused"}
+    if made.verdict == "clarify":
+        return {**change, "status": "question"}
+    return {**change, "yaml": _text(made, state), "status": "open"}
+
+
+def _workflow_of(text: str) -> dict[str, Any]:
+    from datamill.workflows.yaml_file import parse
+
+    return dict(parse(text).data)
+
+
+def _inspection(state: ThreadState) -> Inspection | None:
+    return Inspection.model_validate(state["inspection"]) if state.get("inspection") else None
+
+
+def _text(made: Draft, state: ThreadState) -> str:
+    assert made.workflow is not None
+    return dump(finish_workflow(made, state))
+
+
+def compile_draft(state: ThreadState, config: RunnableConfig) -> Change:
+    """Compile the workflow; on findings ask the planner to repair, a bounded number of times."""
+    services = services_of(config)
+    try:
+        plan = compile_text(state["yaml"], services.compile_options(), "plan.yaml")
+    except PlanError as error:
+        return _repaired(state, config, list(error.issues))
+    return {"digest": plan.digest, "issues": [note.to_dict() for note in plan.notes]}
+
+
+def _repaired(state: ThreadState, config: RunnableConfig, issues: list[Issue]) -> Change:
+    found = [issue.to_dict() for issue in issues]
+    rounds = state.get("repairs", 0)
+    stopped = {"issues": found, "status": "failed", "digest": ""}
+    if rounds >= MAX_REPAIRS or not state.get("draft"):
+        return stopped
+    planner = make_planner(state.get("planner"), services_of(config).environment)
+    better = planner.repair(Draft.model_validate(state["draft"]), issues, _inspection(state))
+    if better is None or better.workflow is None:
+        return stopped
+    change = {"draft": better.model_dump(mode="json"), "yaml": _text(better, state)}
+    return {**change, "repairs": rounds + 1, "issues": found, "digest": ""}
+
+
+def estimate(state: ThreadState, config: RunnableConfig) -> Change:
+    """Price the plan by running its cheap part on a sample."""
+    services = services_of(config)
+    plan = compile_text(state["yaml"], services.compile_options(), "plan.yaml")
+    try:
+        found = estimate_plan(plan, services.project, services.allow_paths)
+    except DatamillError as error:
+        return {"status": "failed", "issues": [issue.to_dict() for issue in error.issues]}
+    return {"estimate": found.to_dict(), "status": "review"}
+
+
+def review(state: ThreadState, config: RunnableConfig) -> Change:
+    """Show the plan and wait for a person. Pure: it runs again from the top on every resume."""
+    decision = interrupt(review_payload(state, services_of(config)))
+    return {"decision": dict(decision)}
+
+
+def review_payload(state: ThreadState, services: ThreadServices) -> dict[str, Any]:
+    """What a reviewer gets; a superset of what agent inboxes expect (`action_request`, `config`, `description`)."""
+    options = services.compile_options()
+    plan = compile_text(state["yaml"], options, "plan.yaml")
+    changes = []
+    if state.get("previous_yaml"):
+        try:
+            changes = diff_plans(compile_text(state["previous_yaml"], options), plan)
+        except PlanError:
+            changes = ["~ the version before did not compile"]
+    made = state.get("draft") or {}
+    return {
+        "kind": "plan_review",
+        "plan_digest": plan.digest,
+        "yaml": state["yaml"],
+        "view": graph_json(plan),
+        "estimate": state.get("estimate", {}),
+        "warnings": [note.to_dict() for note in plan.notes],
+        "assumptions": list(made.get("assumptions", ())),
+        "hazards": list(made.get("hazards", ())),
+        "missing": list(made.get("missing", ())),
+        "refusals": list(made.get("refusals", ())),
+        "notice": state.get("notice", ""),
+        "diff_from_previous": changes,
+        "allowed": list(ALLOWED),
+        "action_request": {"action": "run_plan", "args": {"digest": plan.digest, "name": plan.name}},
+        "config": {"allow_accept": True, "allow_edit": True, "allow_respond": True, "allow_ignore": True},
+        "description": f"Run {plan.name} ({plan.short}) with {len(plan.steps)} steps",
+    }
+
+
+def ask(state: ThreadState, config: RunnableConfig) -> Change:
+    """Put the planner's question to the person and wait for the answer."""
+    made = Draft.model_validate(state["draft"])
+    question = made.question
+    text = question.text if question else "Please say more."
+    options = list(question.options) if question else []
+    answer = interrupt(
+        {"kind": "question", "text": text, "options": options, "topic": question.topic if question else ""}
+    )
+    return {"decision": {"type": "respond", "text": str(dict(answer).get("text", ""))}}
+
+
+def decide(state: ThreadState, config: RunnableConfig) -> Change:
+    """Turn a decision into the next state; a stale approval goes back to review with the difference."""
+    decision = state["decision"]
+    kind = decision.get("type")
+    if kind == "reject":
+        said = str(decision.get("reason", ""))
+        return {"status": "rejected", "turns": [*state["turns"], ("you", f"rejected: {said}")]}
+    if kind == "respond":
+        return {"status": "open", "turns": [*state["turns"], ("you", str(decision.get("text", "")))]}
+    if kind == "edit":
+        return {"status": "open", "yaml": str(decision["yaml"]), "previous_yaml": state["yaml"], "repairs": MAX_REPAIRS}
+    if kind == "approve":
+        return _approved(state, services_of(config), decision)
+    return {"status": "review", "notice": f"`{kind}` is not one of {', '.join(ALLOWED)}"}
+
+
+def _approved(state: ThreadState, services: ThreadServices, decision: Mapping[str, Any]) -> Change:
+    plan = compile_text(state["yaml"], services.compile_options(), "plan.yaml")
+    given = str(decision.get("digest") or state["digest"])
+    if not plan.digest.startswith(given):
+        why = f"the plan changed since it was shown: {given[:12]} -> {plan.short}; please look again"
+        return {"status": "review", "notice": why, "digest": plan.digest}
+    return {"status": "approved", "digest": plan.digest, "origin": str(decision.get("origin", "chat"))}
+
+
+def execute(state: ThreadState, config: RunnableConfig) -> Change:
+    """Record the approval, run the plan, train. A thread whose plan has run already runs nothing again."""
+    services = services_of(config)
+    plan = compile_text(state["yaml"], services.compile_options(), "plan.yaml")
+    if plan.digest != state["digest"]:
+        return {"status": "review", "notice": f"an input changed: {state['digest'][:12]} -> {plan.short}"}
+    if state.get("run", {}).get("digest") == plan.digest and state.get("status") == "done":
+        return {}
+    record_approval(services.project, plan, state.get("origin", "chat"))
+    file = save_plan(state, services.project)
+    shown = file.relative_to(services.project) if services.project in file.parents else file
+    request = RunRequest(
+        services.project, workers=services.workers, overwrite=services.overwrite, allow_paths=services.allow_paths,
+        command=f"datamill run {shown}", listener=services.listener, asked=state.get("request", ""),
+    )  # fmt: skip
+    result = run_plan(plan, request)
+    run = {
+        "id": result.run_id, "folder": str(result.folder), "status": result.status, "digest": plan.digest,
+        "rows_in": result.rows_in, "rows_out": result.rows_out, "outputs": [o.path for o in result.outputs],
+        "seconds": result.seconds, "gates_failed": [g.text() for g in result.gates if not g.passed], "plan": str(shown),
+    }  # fmt: skip
+    training = _train(plan, run, services) if plan.train is not None and services.train else {}
+    return {"run": run, "training": training, "status": "done"}
+
+
+def _train(plan: Plan, run: Mapping[str, Any], services: ThreadServices) -> dict[str, Any]:
+    from datamill.workflows.training_run import train_on_run
+
+    record = find_run(services.project, str(run["id"]))
+    result = train_on_run(services.project, plan, record, resume=True, listener=services.listener)
+    return {"adapter": str(result.adapter), "steps": result.steps, "seconds": result.seconds,
+            "train_loss": result.train_loss, "eval_loss": result.eval_loss, "notes": list(result.notes)}  # fmt: skip
+
+
+def save_plan(state: ThreadState, project: Path) -> Path:
+    """Write the workflow to `<out>/plan.yaml` so that it runs again tomorrow."""
+    from datamill.services.storage.atomic import write_bytes
+
+    path = project / state.get("out", "out") / "plan.yaml"
+    write_bytes(path, state["yaml"].encode(), "plan.file")
+    return path
+
+
+def explain(state: ThreadState, config: RunnableConfig) -> Change:
+    """Closing words: what there is now and what can be done next."""
+    run = state.get("run", {})
+    text = f"{run.get('rows_in', 0):,} rows in, {run.get('rows_out', 0):,} out"
+    if state.get("training"):
+        text += f"; trained {state['training']['steps']} steps"
+    return {"explanation": text, "turns": [*state["turns"], ("datamill", text)]}

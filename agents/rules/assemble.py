@@ -127,7 +127,8 @@ def _inputs(reading: Reading, nodes: list[Node], made: Assembly) -> dict[str, An
         _match_domains(nodes, inputs, list(weights))
     if not inputs:
         made.has_input = False
-        inputs["data"] = {"path": INPUT_PLACEHOLDER}
+        options = _reader_options(reading)
+        inputs["data"] = {"path": INPUT_PLACEHOLDER} | ({"format": "csv", "options": options} if options else {})
     if any(entry["path"] == INPUT_PLACEHOLDER for entry in inputs.values()):
         made.has_input = False
     return inputs
@@ -197,15 +198,18 @@ def _chain(reading: Reading, nodes: list[Node], made: Assembly, heads: list[str]
     if len(heads) > 1 and not any(n.capability == "mix.concat" for n in nodes):
         nodes.insert(0, Node("mix.concat", {}, 0, reading.request.quote(0, 1)))
     previous = heads
-    absent_before = False
+    produced: set[str] = set()
     for node in nodes:
+        _adapt(node)
         usable = {name: value for name, value in node.params.items() if accepts(node.capability, name)}
         unusable = {name: value for name, value in node.params.items() if name not in usable}
-        dependent = absent_before and any(f in {m.name for m in made.missing} for f in node.follows)
+        absent = {m.name for m in made.missing} - {s["operator"] for s in steps}
+        dependent = any(f in absent for f in node.follows) or bool(produced & {str(c) for c in node.params.get("by") or ()})
         if node.unmet or not installed(node.capability) or dependent:
             waiting.append(len(made.missing))
-            made.missing.append(_missing(node, previous))
-            absent_before = True
+            last = made.missing[-1].name if waiting[:-1] else None
+            made.missing.append(_missing(node, [*previous, *([last] if last else [])], dependent))
+            produced |= {str(node.params["output"])} if node.params.get("output") else set()
             continue
         step_id = identifier(_STEP_IDS.get(node.capability, node.capability.split(".")[-1]), taken)
         taken.add(step_id)
@@ -223,18 +227,24 @@ def _chain(reading: Reading, nodes: list[Node], made: Assembly, heads: list[str]
                 update={"before": (*made.missing[index].before, step_id)}
             )
         waiting = []
-        if node.capability != "report.stats":
-            previous = [step_id]
-        else:
-            previous = [step_id]
-    if len(previous) > 1:
-        return previous[0]
+        previous = [step_id]
     return previous[0]
 
 
-def _missing(node: Node, previous: list[str]) -> MissingCapability:
+def _adapt(node: Node) -> None:
+    """`column` and `columns` are one wish; the operator decides how many it takes."""
+    for one, many in (("column", "columns"),):
+        if one in node.params and not accepts(node.capability, one) and accepts(node.capability, many):
+            node.params[many] = [node.params.pop(one)]
+        elif many in node.params and not accepts(node.capability, many) and accepts(node.capability, one):
+            values = node.params.pop(many)
+            node.params[one] = values[0] if isinstance(values, list | tuple) and values else values
+
+
+def _missing(node: Node, previous: list[str], dependent: bool) -> MissingCapability:
     capability = CAPABILITIES[node.capability]
-    offered = node.offered or ", ".join(capability.offered) or "the other steps"
+    waits = "the same step, once the rows before it exist" if dependent else ""
+    offered = node.offered or waits or ", ".join(capability.offered) or "the other steps"
     return MissingCapability(
         name=node.capability,
         asked_for=node.unmet or capability.label,

@@ -73,10 +73,10 @@ def build_nodes(reading: Reading, found: Sequence[Wanted], match: Match | None) 
     nodes += steps_filter.pii_nodes(reading)
     nodes += steps_filter.language_nodes(reading)
     nodes += _scope_nodes(reading)
-    nodes += steps_filter.length_nodes(reading)
+    nodes += _after_paraphrase(steps_filter.length_nodes(reading), nodes)
     nodes += steps_shape.sampling_nodes(reading, tuple(found)) if _samples(reading) else []
     nodes += _mixing(reading, found)
-    nodes = merged(nodes)
+    nodes = _without_normalising(reading, merged(nodes))
     if match:
         present = {node.capability for node in nodes}
         nodes += [node for node in recipe_nodes(match, reading) if node.capability not in present]
@@ -86,6 +86,20 @@ def build_nodes(reading: Reading, found: Sequence[Wanted], match: Match | None) 
     return _respecting(reading, nodes)
 
 
+def _without_normalising(reading: Reading, nodes: list[Node]) -> list[Node]:
+    """`13-gram overlap, lowercase first` speaks of the comparison, which `decon.ngram` always normalises; the rows stay."""
+    compared = any(n.capability == "decon.ngram" for n in nodes)
+    if not compared:
+        return nodes
+    near = r"gram|overlap|compar|match|重叠|sobrepos|solap"
+    return [n for n in nodes if n.capability != "text.normalize" or not re.search(near, _sentence(reading, n.position))]
+
+
+def _sentence(reading: Reading, position: int) -> str:
+    piece = reading.request.sentence_at(position)
+    return reading.request.masked[piece.start : piece.end]
+
+
 def _samples(reading: Reading) -> bool:
     wish = reading.training
     return (
@@ -93,6 +107,15 @@ def _samples(reading: Reading) -> bool:
         or wish.paradigm in {"static", "reweight"}
         or any(w.capability in {"sample", "balance"} for w in reading.mentions)
     )
+
+
+def _after_paraphrase(lengths: list[Node], nodes: list[Node]) -> list[Node]:
+    """An upper bound beside "paraphrase" is about the paraphrases, so it is checked after them."""
+    if any(n.capability == "augment.paraphrase" and "max_words" in n.params for n in nodes):
+        for length in lengths:
+            if length.params.get("max") is not None:
+                length.follows = ("augment.paraphrase",)
+    return lengths
 
 
 def _scope_nodes(reading: Reading) -> list[Node]:

@@ -14,7 +14,7 @@ _PATTERNS = tuple(
     re.compile(pattern, re.IGNORECASE)
     for pattern in (
         rf"{_COLUMN} (?:is |are |é |e |es |se |que se )?(?:called|named|chama(?:da|do)?|llama(?:da|do)?)? ?(?:is |are |:|=)? ?{_WORD}",
-        rf"(?:the |da |do |na |no |a |o |la |el )?{_WORD} {_COLUMN}(?![\w])",
+        rf"(?:the |da |do |na |no |a |o |la |el )?{_WORD} {_COLUMN}(?![\w])(?!\s*(?:is |are |é |e |es |que |se )*(?:called|named|chama|llama|is\b|=|:))",
         rf"(?:text|texto) (?:is |está |esta )?(?:in|em|en) {_WORD}(?= |,|\.|$)",
         r"[\"'`“「]?(?P<name>[A-Za-z_][\w-]*)[\"'`”」]?\s?(?:这一?)?(?:列|字段)",
         r"(?:列名?|字段)(?:是|为|叫|:|：)?\s?[\"'`“「]?(?P<name>[A-Za-z_][\w-]*|[一-鿿]{1,4})[\"'`”」]?",
@@ -25,6 +25,7 @@ _PATTERNS = tuple(
 _MORE = re.compile(rf"^\s*(?:,|and|e|y|&|和|与|、|\+|or|ou|o)\s*{_WORD}", re.IGNORECASE)
 _STOP = frozenset(
     "the a an and or of in is are all each every other only just text_ column columns field fields called named o as os um uma e y el la los las de do da un una that this with for by to from which my our its their que nao sem com con sin por exact near minhash "
+    "das dos mas pero e ou sem del al se si en em na no nas nos what where when than as at is it i we you "
     "first new key same both two three these those extra unused any each single target language only id_ keep drop remove delete select apenas solo chama llama se not if then also but into jaccard threshold meaning embedding".split()
 )
 

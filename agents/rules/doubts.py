@@ -77,22 +77,23 @@ def questions(
 
     if destroys(reading) or any(s.purpose == "delete" for s in reading.sources):
         ask("destructive", "destructive", ("new path", "stop"), path=new_path)
+    if (place := upload_place(reading)) is not None:
+        ask("upload", "upload", ("local file",), where=place)
     _ask_contradictions(reading, nodes, cycle, ask)
     _ask_ranges(reading, ask)
     if _TOOLS.search(reading.request.masked) and any(n.capability == "format.alpaca" for n in nodes):
         ask("lossy", "lossy", ("sharegpt", "text"), what=_word(language))
     _ask_training(reading, ask)
     _ask_checks(reading, nodes, ask)
-    if (place := upload_place(reading)) is not None:
-        ask("upload", "upload", ("local file",), where=place)
-    if not nodes and reading.training is None and not recipe:
+    elsewhere = any(question.topic in {"destructive", "upload"} for question in asked) or any(s.purpose == "output" for s in reading.sources)
+    if not nodes and reading.training is None and not recipe and not elsewhere:
         vague = _VAGUE.search(reading.request.masked)
         ask(
             "term",
             "term" if vague else "nothing",
             what=reading.request.text[vague.start() : vague.end()] if vague else "",
         )
-    elif (vague := _VAGUE.search(reading.request.masked)) and not recipe and not _settled(reading, nodes):
+    elif not elsewhere and (vague := _VAGUE.search(reading.request.masked)) and not recipe and not _settled(reading, nodes):
         ask("term", "term", ("filter.gopher_quality",), what=reading.request.text[vague.start() : vague.end()])
     if not has_input:
         ask("input", "input")
@@ -209,7 +210,7 @@ def _ask_ranges(reading: Reading, ask: AskFunction) -> None:
         ask("threshold", "threshold", (f"{guess:g}",), value=f"{quantity.value:g}", guess=f"{guess:g}")
     split = any(w.capability == "split" and not w.forbidden for w in reading.mentions)
     shares = [q.value for q in reading.numbers if q.unit == "percent"]
-    listed = re.search(r"(?<![\d.])(\d+)\s*/\s*(\d+)(?:\s*/\s*(\d+))?(?![\d.])", reading.request.masked)
+    listed = re.search(r"(?<![\d.])(\d+)\s*/\s*(\d+)(?:\s*/\s*(\d+))?(?!\d|\.\d)", reading.request.masked)
     total: float = (
         sum(int(part) for part in listed.groups() if part)
         if listed and split

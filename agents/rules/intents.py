@@ -53,13 +53,27 @@ def mentions(request: Request) -> tuple[Wanted, ...]:
             if match.end() > match.start() and not _inside(match.start(), closed):
                 refused = negated(request, match.start(), cue.kind)
                 found.append(Wanted(cue.capability, match.start(), match.end(), refused, cue.kind == "defect"))
-    return tuple(sorted(_without_overlaps(found), key=lambda wanted: wanted.start))
+    kept = sorted(_without_overlaps(found), key=lambda wanted: wanted.start)
+    return tuple(w for w in kept if not _named_only(request, w, kept))
+
+
+def _named_only(request: Request, wanted: Wanted, found: list[Wanted]) -> bool:
+    """Words that name data rather than a wish: paraphrases to drop, the format converted from."""
+    before = request.masked[max(0, wanted.start - 24) : wanted.start]
+    if wanted.capability == "augment.paraphrase":
+        return re.search(rf"(?:{DROP})\s*(?:the |any |all )*$", before) is not None
+    if wanted.capability == "format.chat":
+        later = [w for w in found if w.capability in {"format.alpaca", "format.preference"} and w.start >= wanted.end]
+        between = request.masked[wanted.end : later[0].end] if later else ""
+        return bool(later) and len(between) < 40 and re.search(r">|\b(?:to|into|para|a|em|en)\b|转|成|为", between) is not None
+    return False
 
 
 def _inside(position: int, spans: Iterable[tuple[int, int]]) -> bool:
     return any(start <= position < end for start, end in spans)
 
 
+_FIRST_CHOICE = frozenset({"augment.paraphrase"})
 _STRONG = (
     "dedup.semantic",
     "dedup.minhash",
@@ -72,7 +86,7 @@ _STRONG = (
 
 def _without_overlaps(found: list[Wanted]) -> list[Wanted]:
     """The longest reading of overlapping words wins; a rate or a count of duplicates is a statistic."""
-    ranked = sorted(found, key=lambda w: (-(w.end - w.start), w.capability not in _STRONG, w.start))
+    ranked = sorted(found, key=lambda w: (w.capability not in _FIRST_CHOICE, -(w.end - w.start), w.capability not in _STRONG, w.start))
     kept: list[Wanted] = []
     for wanted in ranked:
         clash = [other for other in kept if wanted.start < other.end and other.start < wanted.end]

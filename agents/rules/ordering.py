@@ -15,6 +15,9 @@ _COARSE = {
     "filter.lang_generic": ("lang.detect",),
     "annotate.difficulty": ("annotate.llm",),
 }
+_COSTLY = frozenset({"rewrite.llm", "llm.generate", "augment.paraphrase", "synth.evol_instruct", "synth.qa_from_doc"})
+_SAMPLE_FIRST = 62
+"""Phase of a sample when a language model follows: fewer rows, less money."""
 _STAYS_LAST = frozenset({"format.chat", "format.alpaca", "format.preference", "format.pt"})
 
 
@@ -53,6 +56,8 @@ def ordered(
 
 def _rank(node: Node, nodes: Sequence[Node], by_words: bool) -> tuple[float, float, int]:
     phase = CAPABILITIES[node.capability].phase
+    if node.capability.startswith("sample.") or node.unmet.startswith("rank"):
+        phase = _SAMPLE_FIRST if any(n.capability in _COSTLY for n in nodes) else phase
     if not by_words or node.capability in _STAYS_LAST:
         return (phase, node.position, phase) if not by_words else (1e6 + phase, node.position, phase)
     return (node.position, phase, phase)
@@ -78,7 +83,7 @@ def _natural(nodes: Sequence[Node]) -> set[tuple[str, str]]:
         "synth.self_instruct",
         "synth.qa_from_doc",
     } & present
-    pairs |= {(maker, "score.llm_judge") for maker in makers}
+    pairs |= {(maker, later) for maker in makers for later in ("score.llm_judge", "dedup.semantic")}
     first = {"parse.pdf", "parse.html", "parse.office", "mix.concat", "fetch.http", "crawl.site"} & present
     pairs |= {(source, other) for source in first for other in present - first}
     return {(before, after) for before, after in pairs if before in present and after in present}

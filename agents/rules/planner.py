@@ -7,12 +7,12 @@ from datamill.agents.draft import Draft, Question, Refusal
 from datamill.agents.inspection import Inspection
 from datamill.agents.rules.assemble import Assembly, assemble
 from datamill.agents.rules.builders import build_nodes, forbidden_ids, wished
-from datamill.agents.rules.doubts import questions
+from datamill.agents.rules.doubts import destroys, questions
 from datamill.agents.rules.intents import sequence_pairs, speaks_of_sequence
 from datamill.agents.rules.ordering import ordered
 from datamill.agents.rules.reading import Reading
 from datamill.agents.rules.request import Request
-from datamill.agents.rules.safety import refusals, remove_secrets
+from datamill.agents.rules.safety import refusals, remove_secrets, upload_place
 
 MAX_CHARACTERS = 8000
 """Longer requests are cut; nobody reviews a plan for more."""
@@ -62,7 +62,7 @@ def plan_request(text: str, inspection: Inspection | None = None, previous: Draf
 
 def _converts(reading: Reading) -> bool:
     """Whether a file is only to be written in another form."""
-    return any(source.purpose == "output" for source in reading.sources)
+    return any(source.purpose == "output" for source in reading.sources) or destroys(reading) is not None or upload_place(reading) is not None
 
 
 def _draft(

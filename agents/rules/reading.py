@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
-from datamill.agents.inspection import InputFacts, Inspection
+from datamill.agents.inspection import InputFacts, Inspection, role_of
 from datamill.agents.rules.columns import column_for, facts_for, implied_roles, named_columns, text_columns
 from datamill.agents.rules.intents import Wanted, mentions
 from datamill.agents.rules.language import languages_named
@@ -16,6 +16,8 @@ from datamill.agents.rules.sources import Source, sources
 from datamill.agents.rules.training_words import TrainingWish, is_training_mixture, static_mixture, training_wish
 
 _INSTRUCTION_DATA = re.compile(r"instruc\w*|\bsft\b|alpaca|指令|fine-?tun|微调|prompt")
+_LABELS = frozenset({"source", "score", "language", "id"})
+_GROUPS = frozenset({"label", "category", "topic", "difficulty", "class", "url"})
 _SIMILARITY = re.compile(
     r"threshold|jaccard|similarit\w*|similar\b|limiar|umbral|similaridade|similitud|阈值|相似度?|cut-?off"
 )
@@ -86,7 +88,11 @@ class Reading:
         return _INSTRUCTION_DATA.search(self.request.masked) is not None
 
     def text(self) -> tuple[str, ...]:
-        """Text columns when none is named."""
+        """Text columns of the file; without an inspection those the request names, else the usual ones."""
+        if self.facts is None or not self.facts.columns:
+            named = tuple(dict.fromkeys(name for name, _ in self.columns if role_of(name) not in _LABELS and name not in _GROUPS))
+            if named:
+                return named
         return text_columns(self.facts, self.instruction_like)
 
     def columns_near(self, wanted: Wanted) -> tuple[str, ...]:

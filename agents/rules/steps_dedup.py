@@ -92,7 +92,10 @@ def build_minhash(reading: Reading, wanted: Wanted) -> list[Node]:
         reading.request.masked,
     ):
         params["action"] = "drop_all"
-    return [node(reading, wanted, params)]
+    built = node(reading, wanted, params)
+    if re.search(r"copies of|copias de|seeds?\b|semillas|sementes|种子任务", reading.request.masked[wanted.start : wanted.end + 16]):
+        built.follows = ("synth.evol_instruct", "synth.self_instruct", "augment.paraphrase", "rewrite.llm", "llm.generate")
+    return [built]
 
 
 def build_exact(reading: Reading, wanted: Wanted) -> list[Node]:

@@ -301,7 +301,7 @@ CUES: tuple[Cue, ...] = (
     _cue(
         "sample",
         "operation",
-        r"(?<!per )(?<!the )(?<!each )\bsampl(?:e|ing|ed)\b(?!s)|random (?:sample|subset)|subsampl\w*|down-?sampl\w*|amostr(?:a|e|ar|agem)\b|muestr(?:a|ear|eo|ea)\b|sorte\w* |抽样|采样|抽取|随机(?:抽|取|选|挑)|抽\s?\d|"
+        r"(?<!per )(?<!the )(?<!each )(?<!any )(?<!every )(?<!noisy )(?<!of )(?<!single )\bsampl(?:e|ing|ed)\b(?!s)|random (?:sample|subset)|subsampl\w*|down-?sampl\w*|amostr(?:a|e|ar|agem)\b|muestr(?:a|ear|eo|ea)\b|sorte\w* |抽样|采样|抽取|随机(?:抽|取|选|挑)|抽\s?\d|"
         r"(?:pick|take|choose|select|grab|keep) (?:only )?(?:the )?(?:first |random |about |around )*[\d.,]+\s?[km]?(?= (?:random |rarest |best )*(?:rows|samples|examples|records|docs|pairs|lines|documents))|rarest",
     ),
     _cue(

@@ -104,9 +104,9 @@ def domain_sizes(params: ConcatParams, available: Mapping[str, int]) -> dict[str
 
 
 def _largest_total(weights: Sequence[float], available: Sequence[int]) -> int:
-    """The largest total whose shares need no repeats."""
-    total = min((int(rows / weight) for weight, rows in zip(weights, available, strict=True) if weight > 0), default=0)
-    total += len(weights)
+    """The largest total that the scarcest domain can take part in at its share."""
+    scarce = (rows / weight for weight, rows in zip(weights, available, strict=True) if weight > 0)
+    total = int(min(scarce, default=0.0) + 1e-9)  # 10 / 0.2 has to be 50
     while total and any(s > a for s, a in zip(largest_remainder(weights, total), available, strict=True)):
         total -= 1
     return total

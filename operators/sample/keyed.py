@@ -27,7 +27,7 @@ def keyed_hashes(ids: pa.ChunkedArray | pa.Array | Iterable[str], seed: int, pur
     derived = xxhash.xxh3_64_intdigest(f"{purpose}\0{seed}".encode())
     values = ids.to_pylist() if isinstance(ids, pa.ChunkedArray | pa.Array) else list(ids)
     digest = xxhash.xxh3_64_intdigest
-    return np.fromiter((digest(value, derived & _MASK) for value in values), dtype=np.uint64, count=len(values))
+    return np.fromiter((digest(value.encode(), derived) for value in values), dtype=np.uint64, count=len(values))
 
 
 def smallest(keys: Keys, count: int) -> int:

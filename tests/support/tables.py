@@ -44,11 +44,11 @@ def apply(operator_id: str, rows: pa.Table, context: Context | None = None, **pa
     return outcome
 
 
-def decide(operator_id: str, rows: pa.Table, partitions: int = 1, seed: int = 7, **params: Any) -> pa.Table:
+def decide(operator_id: str, rows: pa.Table, partitions: int = 1, step_seed: int = 7, **params: Any) -> pa.Table:
     """Decisions of a global operator over `partitions` partitions, sorted by id."""
     operator: Operator[Any] = find(operator_id)
     data = TableDataset.of(rows, partitions)
-    decided = operator.run([data], operator.params.model_validate(params), Context("step", seed=seed))
+    decided = operator.run([data], operator.params.model_validate(params), Context("step", seed=step_seed))
     return decided.collect().sort_by(ID)
 
 

@@ -24,7 +24,9 @@ def build_model(dtype=torch.float64, seed=0, dropout=0.1, bias="none"):
         num_key_value_heads=2, max_position_embeddings=64, tie_word_embeddings=True, pad_token_id=0,
     )  # fmt: skip
     base = Qwen2ForCausalLM(config)
-    lora = LoraConfig(r=3, lora_alpha=6, lora_dropout=dropout, bias=bias, target_modules="all-linear", task_type="CAUSAL_LM")
+    lora = LoraConfig(
+        r=3, lora_alpha=6, lora_dropout=dropout, bias=bias, target_modules="all-linear", task_type="CAUSAL_LM"
+    )
     model = get_peft_model(base, lora).to(dtype)
     generator = torch.Generator().manual_seed(seed + 1)
     with torch.no_grad():

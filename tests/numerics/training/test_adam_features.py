@@ -55,7 +55,9 @@ def test_a_real_optimizer_moves_by_the_feature():
 def test_samples_are_mapped_independently_and_the_gradient_is_left_alone():
     generator = torch.Generator().manual_seed(0)
     gradients = torch.randn(5, 4, 3, generator=generator)
-    state = AdamMoments(torch.randn(4, 3, generator=generator), torch.rand(4, 3, generator=generator), 3, 0.8, 0.95, 1e-6)
+    state = AdamMoments(
+        torch.randn(4, 3, generator=generator), torch.rand(4, 3, generator=generator), 3, 0.8, 0.95, 1e-6
+    )
     before = gradients.clone(), state.exp_avg.clone(), state.exp_avg_sq.clone()
     together = adam_feature(gradients, state, "w")
     alone = torch.cat([adam_feature(gradients[i : i + 1], state, "w") for i in range(5)])

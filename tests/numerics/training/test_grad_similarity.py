@@ -112,6 +112,7 @@ def test_ranks_together_give_the_table_of_one_process(tiny, world_size):
     expected = measure(tiny.context())
     contributions = [[] for _ in range(world_size)]
     for rank in range(world_size):
+
         def record(part, rank=rank):
             contributions[rank].append(part)
             return part + 1.0  # any finite value serves; only what was contributed matters here

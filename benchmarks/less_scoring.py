@@ -1,0 +1,358 @@
+"""LESS scoring: datamill beside DataFlex 1.1.0 in one run, and how faithful projected scores are.
+
+    python benchmarks/less_scoring.py --baseline DIR --dataflex-python PYTHON --pool ROWS.jsonl
+
+`DIR` holds `mk_tiny.py` (makes a tiny Qwen2, a tokenizer, 200 rows and 20 targets), `less.yaml`, `components.yaml`
+and `df_entry.py` (starts DataFlex with its stages timed); `PYTHON` is an interpreter with DataFlex installed.
+
+Speed: in every round DataFlex as shipped (`save_interval` 16), DataFlex at its best (256) and datamill take turns, each
+in a fresh process with one thread, on the same model, rows, LoRA and projection size; figures are medians over rounds
+of CPU milliseconds per scored row (220 rows), from the request to the chosen rows. DataFlex's loader processes are not
+counted, datamill collates in process; datamill's first call counts, so making the projection is in it.
+
+Fidelity: after `--warmup` optimizer steps on the pool, scores from projected features are compared with the exact ones
+(no projection) by Spearman's rank correlation and by the overlap of the best 5 %. Dense Rademacher is the reference.
+"""
+
+import argparse
+import json
+import os
+import platform
+import re
+import shutil
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+OFFLINE = {
+    "OMP_NUM_THREADS": "1", "HF_HUB_OFFLINE": "1", "TRANSFORMERS_OFFLINE": "1", "HF_DATASETS_OFFLINE": "1",
+    "CUDA_VISIBLE_DEVICES": "", "DS_ACCELERATOR": "cpu",
+}  # fmt: skip
+ROWS_SCORED = 220
+PROJ_DIM = 4096
+Scene = dict[str, Any]
+
+
+def main() -> None:
+    options = _options()
+    if options.worker:
+        print("RESULT", json.dumps(_worker(options)))
+        return
+    folder = Path(options.folder or tempfile.mkdtemp(prefix="less_scoring_"))
+    _prepare(options, folder)
+    speed = _speed(options, folder)
+    fidelity = _fidelity(options, folder)
+    result = {
+        "date": datetime.now(UTC).date().isoformat(),
+        "machine": {"cpu": _cpu(), "cores": os.cpu_count(), "threads": 1, "python": platform.python_version()},
+        "versions": {name: version(name) for name in ("torch", "transformers", "peft", "llamafactory")}
+        | {"dataflex": options.dataflex_version},
+        "speed": speed,
+        "fidelity": fidelity,
+    }
+    target = Path(options.out)
+    target.write_text(json.dumps(result, indent=1) + "\n", encoding="utf-8")
+    target.with_suffix(".md").write_text(_markdown(result), encoding="utf-8")
+    print(_markdown(result))
+
+
+def _options() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description="LESS scoring: datamill beside DataFlex, and fidelity of projections")
+    parser.add_argument("--baseline", type=Path)
+    parser.add_argument("--dataflex-python", type=Path)
+    parser.add_argument("--dataflex-version", default="1.1.0")
+    parser.add_argument("--pool", type=Path, help="JSON lines with `question` and `answer`, for fidelity")
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--warmup", type=int, default=48)
+    parser.add_argument("--rows", type=int, default=2400)
+    parser.add_argument("--dim", type=int, default=8192)
+    parser.add_argument("--folder", type=Path, help="keep model and data here")
+    parser.add_argument("--out", default="benchmarks/results/less_scoring.json")
+    parser.add_argument("--worker", choices=["speed", "fidelity"], help=argparse.SUPPRESS)
+    return parser.parse_args()
+
+
+def _prepare(options: argparse.Namespace, folder: Path) -> None:
+    folder.mkdir(parents=True, exist_ok=True)
+    for source in options.baseline.iterdir():
+        if source.is_file() and not (folder / source.name).exists():
+            shutil.copy(source, folder / source.name)
+    if not (folder / "tiny_qwen2").exists():
+        subprocess.run([options.dataflex_python, "mk_tiny.py"], cwd=folder, check=True, env=os.environ | OFFLINE)
+    if options.pool:
+        lines = [
+            json.loads(line)
+            for line in options.pool.read_text(encoding="utf-8").split("\n")[: options.rows + 64]
+            if line
+        ]
+        rows = [{"instruction": r["question"], "input": "", "output": r["answer"]} for r in lines]
+        (folder / "data/pool.json").write_text(json.dumps(rows[: options.rows]), encoding="utf-8")
+        (folder / "data/goal.json").write_text(json.dumps(rows[options.rows :]), encoding="utf-8")
+        info = json.loads((folder / "data/dataset_info.json").read_text(encoding="utf-8"))
+        info |= {"pool_d": {"file_name": "pool.json"}, "goal_d": {"file_name": "goal.json"}}
+        (folder / "data/dataset_info.json").write_text(json.dumps(info), encoding="utf-8")
+
+
+def _speed(options: argparse.Namespace, folder: Path) -> dict[str, Any]:
+    timings: dict[str, list[dict[str, float]]] = {
+        "dataflex_16": [],
+        "dataflex_256": [],
+        "datamill": [],
+        "datamill_exact": [],
+    }
+    for number in range(options.rounds):
+        for name, found in timings.items():
+            if name.startswith("dataflex"):
+                found.append(_run_dataflex(options.dataflex_python, folder, int(name.split("_")[1])))
+            else:
+                kind = "none" if name.endswith("exact") else "sjlt"
+                found.append(_run_worker("speed", folder, {"PROJECTION": kind}))
+            print(
+                f"round {number + 1}: {name} {found[-1]['cpu_s'] / ROWS_SCORED * 1000:.2f} CPU ms per row", flush=True
+            )
+    per_row = {
+        name: {
+            "cpu_ms_per_row": statistics.median(run["cpu_s"] for run in found) / ROWS_SCORED * 1000,
+            "wall_ms_per_row": statistics.median(run["wall_s"] for run in found) / ROWS_SCORED * 1000,
+            "rounds_cpu_s": [run["cpu_s"] for run in found],
+        }
+        for name, found in timings.items()
+    }
+    ours = per_row["datamill"]["cpu_ms_per_row"]
+    return {
+        "rows": ROWS_SCORED, "proj_dim": PROJ_DIM, "methods": per_row,
+        "times_faster_than_shipped": per_row["dataflex_16"]["cpu_ms_per_row"] / ours,
+        "times_faster_than_best": per_row["dataflex_256"]["cpu_ms_per_row"] / ours,
+        "memory": timings["datamill"][0].get("peak_extra_mb"),
+    }  # fmt: skip
+
+
+def _run_dataflex(python: Path, folder: Path, save_interval: int) -> dict[str, float]:
+    shutil.rmtree(folder / "out", ignore_errors=True)
+    (folder / "out").mkdir()
+    components = (folder / "components.yaml").read_text(encoding="utf-8")
+    components = re.sub(r"save_interval: .*", f"save_interval: {save_interval}", components)
+    (folder / "out/components.yaml").write_text(components, encoding="utf-8")
+    arguments = (folder / "less.yaml").read_text(encoding="utf-8")
+    arguments = re.sub(r"components_cfg_file: .*", "components_cfg_file: ./out/components.yaml", arguments)
+    (folder / "out/less.yaml").write_text(arguments, encoding="utf-8")
+    done = subprocess.run(
+        [python, "df_entry.py", "train", "out/less.yaml"], cwd=folder, env=os.environ | OFFLINE, check=True,
+        capture_output=True, text=True,
+    )  # fmt: skip
+    found = re.search(r"TIMES (\{.*\}) total", done.stdout)
+    if found is None:
+        raise RuntimeError(done.stdout[-2000:] + done.stderr[-2000:])
+    times = json.loads(found.group(1))
+    return {"cpu_s": times["select"]["cpu"], "wall_s": times["select"]["wall"]}
+
+
+def _run_worker(kind: str, folder: Path, env: Mapping[str, str]) -> dict[str, Any]:
+    command = [sys.executable, __file__, "--worker", kind]
+    done = subprocess.run(
+        command, cwd=folder, env=os.environ | OFFLINE | env, check=False, capture_output=True, text=True
+    )
+    found = re.search(r"^RESULT (.*)$", done.stdout, re.MULTILINE)
+    if found is None:
+        raise RuntimeError(done.stdout[-2000:] + done.stderr[-4000:])
+    return dict(json.loads(found.group(1)))
+
+
+def _fidelity(options: argparse.Namespace, folder: Path) -> dict[str, Any]:
+    env = {"WARMUP": str(options.warmup), "DIM": str(options.dim)}
+    return _run_worker("fidelity", folder, env)
+
+
+def _worker(options: argparse.Namespace) -> dict[str, Any]:
+    return _measure_speed() if options.worker == "speed" else _measure_fidelity()
+
+
+def _scene(train: str, goal: str, steps: int) -> Scene:
+    """Model with LoRA, rows as LLaMA-Factory tokenises them, and an AdamW after `steps` steps."""
+    from datamill.training.llamafactory.torchaudio_placeholder import install
+
+    install()
+    import torch
+    from llamafactory.data import SFTDataCollatorWith4DAttentionMask, get_dataset, get_template_and_fix_tokenizer
+    from llamafactory.hparams import get_train_args
+    from llamafactory.model import load_model, load_tokenizer
+
+    torch.set_num_threads(1)
+    settings = {
+        "model_name_or_path": "./tiny_qwen2", "stage": "sft", "do_train": True, "finetuning_type": "lora", "lora_rank": 8,
+        "lora_target": "all", "dataset": train, "eval_dataset": goal, "dataset_dir": "./data", "template": "qwen",
+        "cutoff_len": 128, "output_dir": "./out/ours", "report_to": "none", "use_cpu": True, "learning_rate": 1e-3,
+    }  # fmt: skip
+    model_args, data_args, training_args, finetuning_args, _ = get_train_args(settings)
+    tokenizer = load_tokenizer(model_args)
+    template = get_template_and_fix_tokenizer(tokenizer["tokenizer"], data_args)
+    data = get_dataset(template, model_args, data_args, training_args, stage="sft", **tokenizer)
+    model = load_model(tokenizer["tokenizer"], model_args, finetuning_args, is_trainable=True)
+    collator = SFTDataCollatorWith4DAttentionMask(template=template, model=model, **tokenizer)
+    optimizer = torch.optim.AdamW([p for p in model.parameters() if p.requires_grad], lr=1e-3)
+    _warm_up(model, optimizer, data["train_dataset"], collator, steps)
+    moments = _moments(model, optimizer)
+    return {
+        "model": model,
+        "train": data["train_dataset"],
+        "goal": data["eval_dataset"],
+        "collator": collator,
+        "moments": moments,
+    }
+
+
+def _warm_up(model: Any, optimizer: Any, rows: Any, collator: Any, steps: int) -> None:
+    import torch
+
+    torch.manual_seed(0)
+    model.train()
+    order = np.random.default_rng(0).permutation(len(rows))
+    for step in range(steps):
+        picked = [int(i) for i in np.take(order, range(step * 4, step * 4 + 4), mode="wrap")]
+        model(**collator([rows[i] for i in picked])).loss.backward()
+        optimizer.step()
+        optimizer.zero_grad()
+
+
+def _moments(model: Any, optimizer: Any) -> dict[str, Any]:
+    from datamill.training.contracts import AdamMoments
+
+    found = {}
+    for name, parameter in model.named_parameters():
+        if parameter in optimizer.state:
+            state = optimizer.state[parameter]
+            found[name] = AdamMoments(state["exp_avg"], state["exp_avg_sq"], int(state["step"]), 0.9, 0.999, 1e-8)
+    return found
+
+
+def _context(scene: Scene) -> Any:
+    from datamill.training.contracts import ScoringContext, ScoringRows
+
+    def rows(data: Any) -> Any:
+        lengths = np.array([len(ids) for ids in data["input_ids"]], dtype=np.int64)
+        return ScoringRows(np.arange(len(data)), lengths, lambda ids: scene["collator"]([data[int(i)] for i in ids]))
+
+    return ScoringContext(scene["model"], rows(scene["train"]), rows(scene["goal"]), scene["moments"])
+
+
+def _measure_speed() -> dict[str, Any]:
+    import resource
+
+    scene = _scene("train_d", "eval_d", 4)
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    wall, cpu = time.perf_counter(), time.process_time()
+    chosen = _select(scene, os.environ["PROJECTION"])
+    cpu, wall = time.process_time() - cpu, time.perf_counter() - wall
+    extra = (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) / 1024
+    return {"cpu_s": cpu, "wall_s": wall, "chosen": len(chosen), "peak_extra_mb": extra}
+
+
+def _select(scene: Scene, projection: str) -> Any:
+    from datamill.training.contracts import SelectionState
+    from datamill.training.registry import build_provider, build_selector
+
+    selector = build_selector("less", {"projection": projection, "proj_dim": PROJ_DIM, "seed": 123})
+    request = selector.signals()[0]
+    table = build_provider(request).compute(_context(scene))
+    state = SelectionState(table.ids, step=4)
+    return selector.select({request.key: table}, 16, state, np.random.default_rng(0)).ids
+
+
+def _measure_fidelity() -> dict[str, Any]:
+    from datamill.training.contracts import SignalRequest
+    from datamill.training.registry import build_provider
+
+    steps, dim = int(os.environ["WARMUP"]), int(os.environ["DIM"])
+    scene = _scene("pool_d", "goal_d", steps)
+    context = _context(scene)
+
+    def scores(kind: str, seed: int) -> Any:
+        params = {"projection": kind, "proj_dim": dim, "seed": seed}
+        return build_provider(SignalRequest("grad_similarity", params)).compute(context).values.max(axis=1)
+
+    exact = scores("none", 0)
+    found = {
+        f"{kind}, seed {seed}": _agreement(scores(kind, seed), exact)
+        for kind, seeds in (("sjlt", (42, 1, 2)), ("rademacher", (42,)))
+        for seed in seeds
+    }
+    spread = {
+        "mean": float(exact.mean()),
+        "std": float(exact.std()),
+        "min": float(exact.min()),
+        "max": float(exact.max()),
+    }
+    trained = sum(p.numel() for p in scene["model"].parameters() if p.requires_grad)
+    return {
+        "rows": len(exact), "targets": len(scene["goal"]), "warmup_steps": steps, "dim": dim, "parameters": trained,
+        "exact_scores": spread, "agreement": found,
+    }  # fmt: skip
+
+
+def _agreement(found: Any, exact: Any) -> dict[str, float]:
+    from scipy.stats import spearmanr
+
+    best = max(1, len(exact) // 20)
+    overlap = len(set(np.argsort(-found)[:best]) & set(np.argsort(-exact)[:best])) / best
+    return {
+        "spearman": float(spearmanr(found, exact).statistic),
+        "top_5_percent_overlap": overlap,
+        "rms_error": float(np.sqrt(np.mean((found - exact) ** 2))),
+    }
+
+
+def _cpu() -> str:
+    lines = Path("/proc/cpuinfo").read_text(encoding="utf-8") if Path("/proc/cpuinfo").exists() else ""
+    found = re.search(r"model name\s*: (.*)", lines)
+    return found.group(1) if found else platform.processor() or "unknown"
+
+
+def _markdown(result: Mapping[str, Any]) -> str:
+    speed, fidelity = result["speed"], result["fidelity"]
+    names = {
+        "dataflex_16": "DataFlex 1.1.0 as shipped (save_interval 16)", "dataflex_256": "DataFlex 1.1.0 at its best (256)",
+        "datamill": "datamill, sjlt", "datamill_exact": "datamill, exact (no projection)",
+    }  # fmt: skip
+    lines = [
+        "# LESS scoring",
+        "",
+        f"{result['date']}, {result['machine']['cpu']}, {result['machine']['cores']} cores, one thread, shared machine. "
+        f"Tiny Qwen2 with LoRA, {fidelity['parameters']:,} trainable parameters, {speed['rows']} rows, d = {speed['proj_dim']}; "
+        "medians of interleaved rounds.",
+        "",
+        "| method | CPU ms per row | wall ms per row |",
+        "|---|---|---|",
+        *(
+            f"| {names[k]} | {v['cpu_ms_per_row']:.2f} | {v['wall_ms_per_row']:.2f} |"
+            for k, v in speed["methods"].items()
+        ),
+        "",
+        f"{speed['times_faster_than_shipped']:.1f} times faster than as shipped, "
+        f"{speed['times_faster_than_best']:.1f} times faster than its best (CPU time, sjlt).",
+        "",
+        f"Fidelity against exact scores: {fidelity['rows']} rows, {fidelity['targets']} targets, "
+        f"{fidelity['warmup_steps']} warm-up steps, d = {fidelity['dim']}; exact scores have standard deviation "
+        f"{fidelity['exact_scores']['std']:.4f}.",
+        "",
+        "| projection | Spearman | overlap of the best 5 % | rms error of the cosine |",
+        "|---|---|---|---|",
+        *(
+            f"| {k} | {v['spearman']:.4f} | {v['top_5_percent_overlap']:.3f} | {v['rms_error']:.5f} |"
+            for k, v in fidelity["agreement"].items()
+        ),
+        "",
+    ]
+    return "\n".join(lines)
+
+
+if __name__ == "__main__":
+    main()

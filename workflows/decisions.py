@@ -112,9 +112,13 @@ class DecisionTask:
 def added_columns(
     decisions: pa.Table, schema_before: Mapping[str, ColumnType], schema_after: Mapping[str, ColumnType]
 ) -> tuple[str, ...]:
-    """Columns of the plan's schema that the decisions bring."""
-    new = [name for name in schema_after if name not in schema_before]
-    return tuple(name for name in decisions.column_names if name in new)
+    """Columns of the plan's schema that the decisions bring; one that is there already is written anew."""
+    decided = {ID, *FATE_COLUMNS}
+    return tuple(
+        name
+        for name in decisions.column_names
+        if name in schema_after and (name not in schema_before or name not in decided)
+    )
 
 
 def decision_unit(store: UnitStore, key: str, decisions: pa.Table, stats: Mapping[str, Any], seconds: float) -> Unit:

@@ -24,7 +24,7 @@ from datamill.workflows.paths import STATE_FOLDER, PathPolicy
 from datamill.workflows.plan import Plan
 from datamill.workflows.registration import register_outputs
 from datamill.workflows.run_files import write_run_files
-from datamill.workflows.run_record import RunRecord, new_run, point_latest, unfinished
+from datamill.workflows.run_record import RUNS, RunRecord, new_run, point_latest, unfinished
 from datamill.workflows.runner import InterruptedRunError, Runner, RunOptions, StepResult
 
 STORE = "store"
@@ -120,7 +120,7 @@ def run_plan(plan: Plan, request: RunRequest) -> RunResult:
         previous = unfinished(request.project, plan.digest)
         record = previous or new_run(request.project, plan, asdict(approval), request.command, request.asked)
         point_latest(request.project, record.folder)
-        remove_leftovers(request.project / STATE_FOLDER)
+        _remove_leftovers(request.project, plan)
         events = EventStream(record.folder / "events.jsonl", request.listener)
         events.emit("run_started", run=record.id, digest=plan.digest, resumed=previous is not None)
         try:
@@ -134,6 +134,14 @@ def run_plan(plan: Plan, request: RunRequest) -> RunResult:
             record.update(status="interrupted")
             events.emit("run_stopped", status="interrupted")
             raise
+
+
+def _remove_leftovers(project: Path, plan: Plan) -> None:
+    """Clear what killed runs left half written, wherever a run writes."""
+    remove_leftovers(project / STATE_FOLDER)
+    remove_leftovers(project / RUNS)
+    for folder in {(project / output.path).parent for output in plan.outputs.values()}:
+        remove_leftovers(folder)
 
 
 def _run(plan: Plan, request: RunRequest, record: RunRecord, events: EventStream, *, resumed: bool) -> RunResult:

@@ -35,8 +35,8 @@ class GateResult:
 
     def text(self) -> str:
         """`near drop_rate 0.61 > max 0.5`."""
-        bound = f" < min {self.min}" if self.min is not None and self.value < self.min else ""
-        bound = f" > max {self.max}" if self.max is not None and self.value > self.max else bound
+        bound = f" < min {self.min:g}" if self.min is not None and self.value < self.min else ""
+        bound = f" > max {self.max:g}" if self.max is not None and self.value > self.max else bound
         return f"{self.on} {self.metric} {self.value:.6g}{bound}"
 
 

@@ -50,7 +50,9 @@ class JoinTask:
             other for other, name in zip(self.shards, self.parents, strict=True)
             if self.parents.index(name) < self.parents.index(parent)
         ]  # fmt: skip
-        key = unit_key(self.call.key, shard.digest, parent, str(number), *(other.digest for other in earlier))
+        # what an operator prepared (shares of a mixture) depends on every parent, not only on the ones before
+        others = earlier if self.call.resources is None else self.shards
+        key = unit_key(self.call.key, shard.digest, parent, str(number), *(other.digest for other in others))
         unit = self.store.load(key) if self.reuse else None
         if unit is not None:
             return [UnitReport(self.call.step, number, unit, reused=True)]

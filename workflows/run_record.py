@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from datamill.errors import DatamillError, ExitCode
-from datamill.services.storage.atomic import write_bytes, write_json
+from datamill.services.storage.atomic import commit_point, temporary_name, write_bytes, write_json
 from datamill.workflows.plan import Plan
 
 RUNS = "runs"
@@ -56,20 +56,23 @@ class RunRecord:
 
 
 def new_run(project: Path, plan: Plan, approval: Mapping[str, Any], command: str, asked: str = "") -> RunRecord:
-    """Make the folder of a new run."""
+    """Make the folder of a new run; it appears whole under its name or not at all."""
     stamp = datetime.now(UTC).strftime("%Y%m%d-%H%M%S")
     folder = project / RUNS / f"{stamp}-{plan.name[:40]}-{secrets.token_hex(3)}"
-    folder.mkdir(parents=True)
-    record = RunRecord(folder)
+    unborn = temporary_name(folder.with_name(f".{folder.name}"))
+    unborn.mkdir(parents=True)
+    record = RunRecord(unborn)
     write_bytes(record.plan_file, plan.yaml.encode(), "run.plan")
-    write_json(folder / "plan.lock.json", plan.to_dict(), "run.lock")
-    write_json(folder / "env.json", environment(), "run.env")
+    write_json(unborn / "plan.lock.json", plan.to_dict(), "run.lock")
+    write_json(unborn / "env.json", environment(), "run.env")
     record.update(
-        id=record.id, name=plan.name, digest=plan.digest, status="running", pid=os.getpid(), command=command,
+        id=folder.name, name=plan.name, digest=plan.digest, status="running", pid=os.getpid(), command=command,
         request=asked, approval=dict(approval), started=datetime.now(UTC).isoformat(timespec="seconds"), steps={},
     )  # fmt: skip
+    unborn.rename(folder)
+    commit_point("run.made")
     point_latest(project, folder)
-    return record
+    return RunRecord(folder)
 
 
 def point_latest(project: Path, folder: Path) -> None:
@@ -83,7 +86,11 @@ def point_latest(project: Path, folder: Path) -> None:
 def list_runs(project: Path) -> list[RunRecord]:
     """Runs of a project, oldest first."""
     folder = project / RUNS
-    found = (path for path in folder.iterdir() if not path.is_symlink()) if folder.is_dir() else ()
+    found = (
+        (path for path in folder.iterdir() if not path.is_symlink() and not path.name.startswith("."))
+        if folder.is_dir()
+        else ()
+    )
     return [RunRecord(path) for path in sorted(found) if (path / STATE).is_file()]
 
 

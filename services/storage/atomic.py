@@ -7,6 +7,7 @@ the process kills itself (SIGKILL) the n-th time it passes that point; the crash
 
 import json
 import os
+import shutil
 import signal
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -85,15 +86,15 @@ def fsync(path: Path) -> None:
 
 
 def remove_leftovers(folder: Path) -> int:
-    """Delete temporary files that killed processes left in `folder`; returns how many.
+    """Delete temporary files and folders that killed processes left in `folder`; returns how many.
 
     Files of processes that are alive stay: another run may be writing them right now.
     """
     removed = 0
-    for path in folder.rglob(f"*{TEMPORARY_MARK}*") if folder.is_dir() else ():
-        owner = path.name.rsplit(TEMPORARY_MARK, 1)[1].split("-", 1)[0]
-        if owner.isdigit() and not _alive(int(owner)):
-            path.unlink(missing_ok=True)
+    for path in sorted(folder.rglob(f"*{TEMPORARY_MARK}*")) if folder.is_dir() else ():
+        owner = path.name.rsplit(TEMPORARY_MARK, 1)[-1].split("-", 1)[0]
+        if path.exists() and owner.isdigit() and not _alive(int(owner)):
+            shutil.rmtree(path) if path.is_dir() else path.unlink(missing_ok=True)
             removed += 1
     return removed
 

@@ -19,7 +19,7 @@ from datamill.workflows.run_record import list_runs
 
 POINTS = (
     "approval.plan.written", "approval.plan.renamed", "approval.record.written", "approval.record.renamed",
-    "run.plan.written", "run.plan.renamed", "run.lock.written", "run.state.written", "run.state.renamed",
+    "run.made", "run.plan.written", "run.plan.renamed", "run.lock.written", "run.state.written", "run.state.renamed",
     "schema.cache.written", "schema.cache.renamed",
     "unit.rows.written", "unit.rows.renamed", "unit.fates.written", "unit.fates.renamed",
     "unit.manifest.written", "unit.manifest.renamed",

@@ -30,6 +30,7 @@ _MULTIPLIER = np.uint64(0xD6E8FEB86659FD93)
 @compiled
 def _shuffled(row: Any, key: Any) -> Any:
     value = (row ^ key) * _MULTIPLIER
+    value = (value ^ (value >> np.uint64(32))) * _MULTIPLIER
     return value ^ (value >> np.uint64(32))
 
 

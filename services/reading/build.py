@@ -218,14 +218,14 @@ def _converted(values: Sequence[Any], kind: pa.DataType, failed: Failures) -> pa
 def _to_int(value: Any) -> int:
     if type(value) is float and not value.is_integer():
         raise ValueError(value)
-    if isinstance(value, str) and "_" in value:  # Python reads 1_000, data means text
+    if type(value) is bool or (isinstance(value, str) and "_" in value):  # Python reads 1_000, data means text
         raise ValueError(value)
     whole = int(value) if isinstance(value, int | float | str) else _refuse(value)
     return whole if -(1 << 63) <= whole < 1 << 63 else _refuse(value)
 
 
 def _to_float(value: Any) -> float:
-    if isinstance(value, str) and "_" in value:
+    if type(value) is bool or (isinstance(value, str) and "_" in value):
         raise ValueError(value)
     number = float(value) if isinstance(value, int | float | str) else _refuse(value)
     if type(value) is int and int(number) != value:

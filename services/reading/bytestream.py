@@ -89,7 +89,11 @@ class ByteStream:
         self.offset = chunk.start
         self.broken: str | None = None
         self._blocks = self._open()
-        self._first = next(self._blocks, b"")
+        self._first = b""
+        for block in self._blocks:
+            self._first += block
+            if len(self._first) >= len(BOM):
+                break
         if chunk.start == 0 and self._first.startswith(BOM):
             self._first = self._first[len(BOM) :]
             self.offset = len(BOM)

@@ -34,6 +34,7 @@ SOURCE_KEY: Final = b"datamill.key"
 # Marks a 64-bit integer too wide for a double while nested types are merged; `int64` in every result.
 _WIDE: Final = pa.uint64()
 
+Path = tuple[str, ...]
 Column = Sequence[Any] | pa.Array
 
 
@@ -54,13 +55,14 @@ class ColumnProfile:
             irregular, or the name of an Arrow type that JSON does not have.
         num_values: values that are there and not null.
         nested: merged Arrow type of arrays, objects and other Arrow types.
-        fill: path inside nested values to (present, possible) counts.
+        fill: path inside nested values to how often something is there; a field is `(..., ".name")`, the elements of
+            an array `(..., "[]")`, objects the path they stand at.
     """
 
     kinds: dict[str, First] = field(default_factory=dict)
     num_values: int = 0
     nested: pa.DataType | None = None
-    fill: dict[str, tuple[int, int]] = field(default_factory=dict)
+    fill: dict[Path, int] = field(default_factory=dict)
 
     def merge(self, other: "ColumnProfile") -> None:
         """Take in the profile of later rows."""
@@ -72,12 +74,11 @@ class ColumnProfile:
         if other.nested is not None:
             self.add_nested(other.nested, other.fill, next(iter(other.kinds.values())))
 
-    def add_nested(self, kind: pa.DataType, fill: dict[str, tuple[int, int]], first: First) -> None:
+    def add_nested(self, kind: pa.DataType, fill: dict[Path, int], first: First) -> None:
         """Take in the type and the fill counts of later nested values; what does not fit makes it irregular."""
         merged = kind if self.nested is None else merge_types(self.nested, kind)
-        for path, (present, possible) in fill.items():
-            had = self.fill.get(path, (0, 0))
-            self.fill[path] = (had[0] + present, had[1] + possible)
+        for path, present in fill.items():
+            self.fill[path] = self.fill.get(path, 0) + present
         if merged is None or len(self.fill) > MAX_FIELDS:
             self.kinds.setdefault("irregular", first)
             self.fill.clear()
@@ -111,11 +112,10 @@ def resolve(profile: ColumnProfile) -> tuple[str, pa.DataType]:
 
 def _regular(profile: ColumnProfile) -> bool:
     assert profile.nested is not None
-    present = sum(count for count, _ in profile.fill.values())
-    possible = sum(count for _, count in profile.fill.values())
-    if _has_empty_struct(profile.nested) or len(profile.fill) > MAX_FIELDS:
-        return False
-    return possible == 0 or present >= MIN_FILL * possible
+    fields = [path for path in profile.fill if path and path[-1].startswith(".")]
+    present = sum(profile.fill[path] for path in fields)
+    possible = sum(profile.fill[path[:-1]] for path in fields)
+    return not _has_empty_struct(profile.nested) and present >= MIN_FILL * possible
 
 
 def _has_empty_struct(kind: pa.DataType) -> bool:
@@ -218,21 +218,21 @@ def _holds_boolean(value: Any, kind: pa.DataType) -> bool:
     return type(value) is bool
 
 
-def nested_profile(array: pa.Array, path: str = "") -> tuple[pa.DataType, dict[str, tuple[int, int]]]:
+def nested_profile(array: pa.Array, path: Path = ()) -> tuple[pa.DataType, dict[Path, int]]:
     """Type of nested values with wide integers marked, and how often each field of an object is there."""
     kind = array.type
     if pa.types.is_list(kind):
-        inner, fill = nested_profile(array.flatten(), f"{path}[]")
+        inner, fill = nested_profile(array.flatten(), (*path, "[]"))
         return pa.list_(inner), fill
     if not pa.types.is_struct(kind):
         return (_WIDE if pa.types.is_int64(kind) and _is_wide(array) else kind), {}
     valid = array.drop_null()
-    fill = {}
+    fill = {path: len(valid)}
     fields = []
     for part in kind:
         child = valid.field(part.name)
-        where = f"{path}.{part.name}"
-        fill[where] = (len(child) - child.null_count, len(child))
+        where = (*path, f".{part.name}")
+        fill[where] = len(child) - child.null_count
         inner, deeper = nested_profile(child, where)
         fields.append(pa.field(part.name, inner))
         fill.update(deeper)

@@ -276,7 +276,7 @@ def _is_records(value: Any) -> bool:
 def _column_rows(text: str, members: Sequence[_Member]) -> list[str]:
     """JSON text of each row when every member is a column of the same length (or with the same row keys)."""
     values = [member.value for member in members]
-    if not values:
+    if not values or any(member.key in CHAT_KEYS and _is_records(member.value) for member in members):
         return []
     if all(isinstance(value, list) for value in values) and len({len(value) for value in values}) == 1:
         parts = [[text[start:end] for start, end in _elements(text, member.start)] for member in members]

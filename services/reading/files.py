@@ -109,8 +109,9 @@ def detect_format(path: Path, encoding: str = "utf-8") -> Format:
 def json_shape(head: bytes, named: Format) -> Format | None:
     """`jsonl` or `json` by the first bytes of decompressed text, None when it does not look like JSON.
 
-    An array or object that is complete on the first line and followed by more lines is JSON Lines; one that is not
-    complete there is a document; a single line is what the name says (an array is a document).
+    An object that is complete on the first line and followed by more lines is JSON Lines, one that is not complete
+    there is a document, a single line is what the name says. An array is a document unless it is complete on the first line,
+    lines follow and the name says JSON Lines.
     """
     text = head.lstrip()
     if text[:1] not in {b"[", b"{"}:
@@ -123,9 +124,9 @@ def json_shape(head: bytes, named: Format) -> Format | None:
         if text[:1] == b"[":
             return "json"
         return "json" if named == "json" and not _looks_like_lines(text) else "jsonl"
-    if rest.strip():
-        return "jsonl"
-    return "json" if isinstance(first, list) or named == "json" else "jsonl"
+    if isinstance(first, list) and (named == "json" or not rest.strip()):
+        return "json"
+    return "json" if named == "json" and not rest.strip() else "jsonl"
 
 
 def suffix_format(path: Path) -> Format | None:

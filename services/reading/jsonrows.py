@@ -24,7 +24,8 @@ MAX_DIGITS: Final = 4000
 # an integer literal are parsed by the standard library.
 _DIGITS_TO_ZERO: Final = bytes(ord("0") if ord("1") <= code <= ord("9") else code for code in range(256))
 _ZEROS: Final = b"0" * 19
-_LONG_INTEGER: Final = re.compile(rb"(?:^|[:\[,\s])-?\d{19}")
+_ZERO_RUN: Final = re.compile(b"0+")
+_BEFORE_VALUE: Final = b":[, \t\r\n"
 _LONE: Final = re.compile("[\ud800-\udfff]")
 _BLANK: Final = re.compile(r"[ \t\n\r]*")
 
@@ -40,7 +41,7 @@ class Note:
 
 @dataclass(slots=True)
 class JsonRows:
-    """Parsed objects of a block, positions aligned with `rows`."""
+    """Parsed objects of a block; `raws`, `offsets` and `lines` are aligned with `rows`."""
 
     rows: list[dict[str, Any]]
     raws: list[bytes]
@@ -49,6 +50,8 @@ class JsonRows:
     bad: list[BadRecord]
     notes: list[Note] = field(default_factory=list)
     num_blank: int = 0
+    originals: dict[int, bytes] = field(default_factory=dict)
+    """Bytes, as they stand in the file, of rows whose `raws` were repaired."""
 
 
 class RefusedRecordError(ValueError):
@@ -94,6 +97,7 @@ def parse_records(block: RecordBlock) -> JsonRows:
     for index, raw in repaired.items():
         if parsed.raws is raws:
             parsed.raws = list(raws)
+        parsed.originals[index] = parsed.raws[index]
         parsed.raws[index] = raw
     return parsed
 
@@ -101,15 +105,18 @@ def parse_records(block: RecordBlock) -> JsonRows:
 def note_duplicate_keys(parsed: JsonRows, text: bytes) -> None:
     """Add a note to every row whose record repeats a key.
 
-    A record holds at most as many keys as it holds colons after a quote or a blank, so one count over the whole block
-    clears nearly every block; only rows above their own count are parsed again.
+    A record holds at most as many keys as it holds colons after a quote or a blank. When a block has as many as its
+    parsed rows have keys, or as the same rows written out again have, no key was lost; only blocks where the counts
+    differ are looked at row by row.
     """
-    if _key_bound(text) == sum(map(len, parsed.rows)):
+    bound = _key_bound(text)
+    if bound == sum(map(len, parsed.rows)) or bound == _key_bound(_written(parsed.rows)):
         return
     for index, (row, raw) in enumerate(zip(parsed.rows, parsed.raws, strict=True)):
-        bound = _key_bound(raw)
-        if bound > len(row) and bound != _key_bound(orjson.dumps(row, default=str)):
-            repeated = _repeated_keys(raw)
+        written = parsed.originals.get(index, raw)
+        bound = _key_bound(written)
+        if bound > len(row) and bound != _key_bound(_written(row)):
+            repeated = _repeated_keys(written)
             if repeated:
                 detail = f"key {', '.join(repeated)} stands more than once; the last value is kept"
                 parsed.notes.append(Note(index, "duplicate_key", detail))
@@ -133,10 +140,23 @@ def raw_members(raw: bytes) -> dict[str, str]:
 
 
 def _long_integers(block: RecordBlock) -> frozenset[int]:
-    if block.text.translate(_DIGITS_TO_ZERO).find(_ZEROS) < 0:
+    if not _has_long_integer(block.text):
         return frozenset()
-    search = _LONG_INTEGER.search
-    return frozenset(index for index, raw in enumerate(block.raws) if search(raw))
+    return frozenset(index for index, raw in enumerate(block.raws) if _has_long_integer(raw))
+
+
+def _has_long_integer(text: bytes) -> bool:
+    """Whether 19 digits in a row stand where an integer literal may; decimals and most strings do not count."""
+    zeros = text.translate(_DIGITS_TO_ZERO)
+    at = zeros.find(_ZEROS)
+    while at >= 0:
+        before = at - 2 if zeros[at - 1 : at] == b"-" else at - 1
+        if before < 0 or zeros[before] in _BEFORE_VALUE:
+            return True
+        run = _ZERO_RUN.match(zeros, at)
+        assert run is not None
+        at = zeros.find(_ZEROS, run.end())
+    return False
 
 
 def _refusal(block: RecordBlock, index: int, reason: str, error: str) -> BadRecord:
@@ -215,8 +235,15 @@ def _repair(value: Any) -> Any:
     return value
 
 
+def _written(value: Any) -> bytes:
+    try:
+        return orjson.dumps(value)
+    except TypeError:  # an integer beyond 64 bits
+        return json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode()
+
+
 def _key_bound(text: bytes) -> int:
-    return sum(text.count(end) for end in (b'":', b" :", b"\t:", b"\r:", b"\n:"))
+    return sum(text.count(end) for end in (b'":', b" :", b"\t:", b"\r:", b"\n:") if end[:1] in text)
 
 
 def _repeated_keys(raw: bytes) -> list[str]:

@@ -1,6 +1,7 @@
 """`augment.paraphrase` against a scripted model: rows, fates, failures, reproducibility."""
 
 import json
+import pickle
 import re
 from pathlib import Path
 from typing import Any
@@ -16,9 +17,12 @@ from datamill.operators.declaration import Bound, ColumnType, Context, Effect
 from datamill.operators.registry import find
 from datamill.services.engines.protocol import Outcome
 from datamill.services.engines.tables import TableDataset, sort_rows
+from datamill.services.llm.config import worker_settings
 from datamill.services.llm.exchange import Reply
 from datamill.services.llm.usage import read_usage
 from datamill.services.records import ID, ORD, SRC, SYSTEM_COLUMNS, SYSTEM_FIELDS, row_id, row_order
+from datamill.settings import LLMSettings, Settings
+from datamill.workflows.chain import StepCall, apply_call
 from datamill.workflows.ledger import Books, balance_books
 
 TEXTS = ["Natalia sold 48 clips in April.", "A robe takes 2 bolts.", "Weng earns $12 an hour."]
@@ -341,3 +345,17 @@ def test_findings_about_parameters(params: dict[str, Any], severity: str, words:
 def test_fate_details_are_json_ready() -> None:
     outcome, _ = run(lambda _s: status(400, "no"), table(TEXTS[:1]), {"max_failure_share": 1.0})
     assert json.loads(json.dumps(outcome.fates.to_pylist()))[0]["detail"] == "HTTP 400: no"
+
+
+def test_a_worker_finds_everything_in_its_call() -> None:
+    """The way a run hands settings to a worker: plain data from `worker_settings`, no secret among it."""
+    rows = table(TEXTS)
+    with ScriptedServer(rewriting) as server:
+        settings = Settings(llm=LLMSettings(base_url=server.base_url, model="m", max_rpm=10**6, max_tpm=10**9))
+        params = {"n": 1, "keep_original": True}
+        call = StepCall(
+            "say", "augment.paraphrase", params, "key", 5, "fail", Path(), None, {"llm": worker_settings(settings)}
+        )
+        outcome = apply_call(pickle.loads(pickle.dumps(call)), rows)
+    assert outcome.rows.num_rows == 6
+    assert books(rows, outcome).expanded == 3

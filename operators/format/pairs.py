@@ -17,7 +17,8 @@ Pair = tuple[str, str]
 
 def preference_batch(batch: pa.Table, params: PreferenceParams) -> Outcome:
     """Make the pairs; the first keeps the id of its row, further ones are its children."""
-    columns = {name: batch[name].to_pylist() for name in sources(params)}
+    names = sources(params)
+    columns = {name: batch[column].to_pylist() for name, column in names.items()}
     ids, orders, places = (batch[name].to_pylist() for name in (ID, ORD, SRC))
     parents: list[int] = []
     made: list[Pair] = []
@@ -25,7 +26,7 @@ def preference_batch(batch: pa.Table, params: PreferenceParams) -> Outcome:
     new_orders: list[int] = []
     left: list[dict[str, Any]] = []
     for index, parent in enumerate(ids):
-        pairs, problem = row_pairs(_row(columns, index, params), params)
+        pairs, problem = row_pairs(_row(columns, index), params)
         if problem:
             left.append({"id": parent, "fate": str(Fate.DROPPED), "reason": problem, "src": places[index]})
         for number, pair in enumerate(pairs):
@@ -37,8 +38,8 @@ def preference_batch(batch: pa.Table, params: PreferenceParams) -> Outcome:
             new_ids.append(child)
             new_orders.append(_child_order(orders[index], number))
     rows = batch.take(pa.array(parents, pa.int64()))
-    prompts = [str(columns[params.prompt][index]) for index in parents]
-    rows = rows if params.keep_source else rows.drop_columns(list(columns))
+    prompts = [str(columns["prompt"][index]) for index in parents]
+    rows = rows if params.keep_source else rows.drop_columns(sorted(set(names.values())))
     values = (prompts, [pair[0] for pair in made], [pair[1] for pair in made])
     for name, texts in zip(outputs(params), values, strict=True):
         rows = with_column(rows, name, texts, pa.string())
@@ -116,9 +117,9 @@ def _is_text(value: Any) -> bool:
     return isinstance(value, str) and bool(value.strip())
 
 
-def _row(columns: Mapping[str, list[Any]], index: int, params: PreferenceParams) -> dict[str, Any]:
+def _row(columns: Mapping[str, list[Any]], index: int) -> dict[str, Any]:
     fields = ("prompt", "chosen", "rejected", "answers", "scores")
-    return {name: columns[column][index] if (column := getattr(params, name)) else None for name in fields}
+    return {name: columns[name][index] if name in columns else None for name in fields}
 
 
 def _child_order(order: int, number: int) -> int:

@@ -21,8 +21,8 @@ class PreferenceParams(Params):
     """Parameters of `format.preference`."""
 
     prompt: str = Field("prompt", description="column with the prompt")
-    chosen: str | None = Field("chosen", description="column with the better answer; may be null beside `answers`")
-    rejected: str | None = Field("rejected", description="column with the worse answer; may be null beside `answers`")
+    chosen: str | None = Field(None, description="column with the better answer; `chosen` unless `answers` is given")
+    rejected: str | None = Field(None, description="column with the worse answer; `rejected` unless `answers` is given")
     answers: str | None = Field(None, description="column with a list of answers; best first when there are no scores")
     scores: str | None = Field(None, description="column with the scores of `answers`, higher is better")
     rule: Literal["best_vs_worst", "all_pairs", "threshold"] = Field(
@@ -34,16 +34,19 @@ class PreferenceParams(Params):
     on_null: OnNull = "drop"
 
 
-def sources(params: PreferenceParams) -> list[str]:
-    """Columns the pairs are made of."""
-    names = (params.prompt, params.chosen, params.rejected, params.answers, params.scores)
-    return [name for name in names if name]
+def sources(params: PreferenceParams) -> dict[str, str]:
+    """What is read from which column: `prompt`, and those of `chosen`, `rejected`, `answers`, `scores` there are."""
+    usual = {} if params.answers or params.chosen or params.rejected else {"chosen": "chosen", "rejected": "rejected"}
+    named = {name: getattr(params, name) for name in ("prompt", "chosen", "rejected", "answers", "scores")}
+    return usual | {name: column for name, column in named.items() if column}
 
 
 def _reads(params: PreferenceParams) -> list[Need]:
-    prompt = Need(params.prompt, nullable=params.on_null != "error", field="params.prompt")
-    rest = [(name, getattr(params, name)) for name in ("chosen", "rejected", "answers", "scores")]
-    return [prompt, *(Need(column, field=f"params.{name}") for name, column in rest if column)]
+    must = params.on_null == "error"
+    return [
+        Need(column, nullable=not (must and name == "prompt"), field=f"params.{name}")
+        for name, column in sources(params).items()
+    ]
 
 
 def outputs(params: PreferenceParams) -> tuple[str, str, str]:
@@ -52,15 +55,15 @@ def outputs(params: PreferenceParams) -> tuple[str, str, str]:
 
 
 def _writes(params: PreferenceParams, schema: Schema) -> Schema:
-    gone = set() if params.keep_source else set(sources(params))
+    gone = set() if params.keep_source else set(sources(params).values())
     kept = {name: kind for name, kind in schema.items() if name not in gone}
     return {**kept, **{name: ColumnType("string", nullable=False, semantic="preference") for name in outputs(params)}}
 
 
 def _check(params: PreferenceParams) -> list[tuple[str, str, str]]:
     found = []
-    if not params.answers and not (params.chosen and params.rejected):
-        found.append(("error", "params.chosen", "give `chosen` and `rejected`, or `answers`"))
+    if bool(params.chosen) != bool(params.rejected):
+        found.append(("error", "params.chosen", "give both `chosen` and `rejected`"))
     if params.scores and not params.answers:
         found.append(("error", "params.scores", "`scores` belong to `answers`, which is not given"))
     if params.rule == "threshold" and not (params.scores and params.min_gap > 0):

@@ -17,6 +17,7 @@ from datamill.workflows.llamafactory_dataset import register_output
 from datamill.workflows.spec import RegistrySpec
 
 CASE = Path(__file__).parents[2].parent / "shared" / "cases" / "25-preference-pairs"
+COLUMNS = {"chosen": "chosen", "rejected": "rejected", "answers": "answers", "scores": "scores"}
 pytestmark = pytest.mark.skipif(not CASE.is_dir(), reason="needs ../shared")
 
 
@@ -30,7 +31,7 @@ def read(path: Path, **options: Any) -> tuple[pa.Table, pa.Table]:
 
 def test_best_vs_worst_gives_two_pairs(tmp_path: Path) -> None:
     rows, _ = read(CASE / "in.jsonl")
-    params = PreferenceParams(answers="answers", scores="scores")
+    params = PreferenceParams(**COLUMNS)
     outcome = preference(rows, params, Context(step="pairs"))
     made = outcome.rows.select(["id", "instruction", "chosen", "rejected"]).to_pylist()
     assert made == [
@@ -54,6 +55,6 @@ def test_all_pairs_and_threshold() -> None:
     rows, _ = read(CASE / "in.jsonl")
     counts = {}
     for rule, gap in (("all_pairs", 0.0), ("threshold", 5.0)):
-        params = PreferenceParams(answers="answers", scores="scores", rule=rule, min_gap=gap)
+        params = PreferenceParams(**COLUMNS, rule=rule, min_gap=gap)
         counts[rule] = preference(rows, params, Context(step="pairs")).rows.num_rows
     assert counts == {"all_pairs": 6 + 1, "threshold": 3 + 1}

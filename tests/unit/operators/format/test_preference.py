@@ -26,7 +26,7 @@ def run(table: pa.Table, **params: Any) -> Outcome:
 def scored(scores: list[float], rule: str, **params: Any) -> list[tuple[str, str]]:
     answers = [f"a{index}" for index in range(len(scores))]
     table = batch(prompt=["q"], answers=[answers], scores=[scores])
-    names = {"chosen": None, "rejected": None, "answers": "answers", "scores": "scores"}
+    names = {"answers": "answers", "scores": "scores"}
     rows = run(table, rule=rule, **names, **params).rows
     return list(zip(rows["chosen"].to_pylist(), rows["rejected"].to_pylist(), strict=True))
 
@@ -47,7 +47,7 @@ def test_all_pairs_equals_the_naive_enumeration() -> None:
 
 
 def test_a_list_without_scores_is_a_ranking() -> None:
-    rows = run(batch(prompt=["q"], answers=[["x", "y", "z"]]), chosen=None, rejected=None, answers="answers").rows
+    rows = run(batch(prompt=["q"], answers=[["x", "y", "z"]]), answers="answers").rows
     assert rows.select(["instruction", "chosen", "rejected"]).to_pylist() == [
         {"instruction": "q", "chosen": "x", "rejected": "z"}
     ]
@@ -73,7 +73,7 @@ def test_reasons_and_books() -> None:
 
 def test_children_have_ids_of_their_own_and_follow_their_parent() -> None:
     table = batch(prompt=["p", "q"], answers=[["a", "b", "c"], ["d", "e"]], n=[1, 2])
-    outcome = run(table, chosen=None, rejected=None, answers="answers", rule="all_pairs")
+    outcome = run(table, answers="answers", rule="all_pairs")
     ids, orders = outcome.rows["_id"].to_pylist(), outcome.rows["_ord"].to_pylist()
     assert len(set(ids)) == len(ids) == 4
     assert orders == sorted(orders)
@@ -82,18 +82,18 @@ def test_children_have_ids_of_their_own_and_follow_their_parent() -> None:
     assert {fate["into"] for fate in expanded} == {ids[0]}
     assert outcome.rows.num_rows == table.num_rows + len(expanded)
     assert outcome.rows["n"].to_pylist() == [1, 1, 1, 2]
-    again = [run(table.slice(i, 1), chosen=None, rejected=None, answers="answers", rule="all_pairs") for i in (0, 1)]
+    again = [run(table.slice(i, 1), answers="answers", rule="all_pairs") for i in (0, 1)]
     assert pa.concat_tables([part.rows for part in again]).equals(outcome.rows)
 
 
 @pytest.mark.parametrize("answers", ["[1, 2]", "not json", '["a", ""]', '"a"'])
 def test_unusable_lists(answers: str) -> None:
-    outcome = run(batch(prompt=["q"], answers=[answers]), chosen=None, rejected=None, answers="answers")
+    outcome = run(batch(prompt=["q"], answers=[answers]), answers="answers")
     assert outcome.fates["reason"].to_pylist() == ["bad_answers"]
 
 
 def test_bad_scores() -> None:
-    names = {"chosen": None, "rejected": None, "answers": "answers", "scores": "scores"}
+    names = {"answers": "answers", "scores": "scores"}
     for scores in ([1.0], [float("nan"), 1.0]):
         outcome = run(batch(prompt=["q"], answers=[["a", "b"]], scores=[scores]), **names)
         assert outcome.fates["reason"].to_pylist() == ["bad_answers"]
@@ -101,6 +101,6 @@ def test_bad_scores() -> None:
 
 def test_parameters_that_make_no_sense() -> None:
     check = registered()["format.preference"].check
-    assert [field for _, field, _ in check(PreferenceParams(chosen=None))] == ["params.chosen"]
+    assert [field for _, field, _ in check(PreferenceParams(chosen="c"))] == ["params.chosen"]
     assert [field for _, field, _ in check(PreferenceParams(scores="s"))] == ["params.scores"]
     assert [field for _, field, _ in check(PreferenceParams(rule="threshold"))] == ["params.min_gap"]

@@ -23,6 +23,7 @@ from datamill.workflows.outputs import WrittenOutput, check_targets, write_outpu
 from datamill.workflows.paths import STATE_FOLDER, PathPolicy
 from datamill.workflows.plan import Plan
 from datamill.workflows.registration import register_outputs
+from datamill.workflows.report import write_report
 from datamill.workflows.run_files import write_run_files
 from datamill.workflows.run_record import RUNS, RunRecord, new_run, point_latest, unfinished
 from datamill.workflows.runner import InterruptedRunError, Runner, RunOptions, StepResult
@@ -167,6 +168,7 @@ def _run(plan: Plan, request: RunRequest, record: RunRecord, events: EventStream
         outputs=[asdict(output) for output in outputs], gates=[asdict(gate) for gate in gates],
     )  # fmt: skip
     write_run_files(record, plan, results, state, request.project)
+    write_report(request.project, record, plan)
     rows_in = sum(results[s.id].books.rows_in for s in plan.steps if s.is_source and s.id in results)
     rows_out = sum(output.rows for output in outputs)
     events.emit("run_done", status=status, rows_in=rows_in, rows_out=rows_out, seconds=round(seconds, 3))

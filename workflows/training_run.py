@@ -19,6 +19,7 @@ from datamill.training.launch import TrainResult, train
 from datamill.workflows.events import EventStream, Listener, silent
 from datamill.workflows.llamafactory_dataset import REGISTRY, require_entry
 from datamill.workflows.plan import Plan
+from datamill.workflows.report import write_report
 from datamill.workflows.run_record import RunRecord
 from datamill.workflows.spec import TrainSpec
 
@@ -122,6 +123,7 @@ def train_on_run(
     status = "gate_failed" if any(not gate["passed"] for gate in gates) else "done"
     facts = {k: str(v) if isinstance(v, Path) else v for k, v in asdict(result).items()}
     record.update(training={"status": status, "gates": gates, **facts})
+    write_report(project, record, plan)
     return result
 
 

@@ -53,7 +53,11 @@ class Sought:
     @cached_property
     def split_sides(self) -> set[str]:
         """Steps that only tell the sides of a split apart; they belong to `split`."""
-        return {s["id"] for s in self.workflow.get("steps", []) if s["operator"] == "filter.expr" and re.match(r"split == ", str(s["params"].get("expr")))}
+        return {
+            s["id"]
+            for s in self.workflow.get("steps", [])
+            if s["operator"] == "filter.expr" and re.match(r"split == ", str(s["params"].get("expr")))
+        }
 
     def steps(self, capability: str) -> list[dict[str, Any]]:
         """Steps that have a capability."""
@@ -169,7 +173,11 @@ def find_values(name: str, sought: Sought) -> list[Any]:
     """Every value a draft has for a generic parameter."""
     if name in BUILT_IN:
         operator, value = BUILT_IN[name]
-        return [value] if operator in sought.draft.operators or any(m.name == operator for m in sought.draft.missing) else []
+        return (
+            [value]
+            if operator in sought.draft.operators or any(m.name == operator for m in sought.draft.missing)
+            else []
+        )
     capability, _, leaf = name.rpartition(".")
     if capability == "load":
         return _input_values(leaf, sought)
@@ -210,7 +218,11 @@ def _output_values(leaf: str, sought: Sought) -> list[Any]:
 
 def is_sentence(value: Any) -> bool:
     """Whether an expected value is prose for a judge: three words or more, not a path."""
-    return isinstance(value, str) and (len(value.split()) >= 3 or bool(re.search(r"[一-鿿].*[，。]", value)) or (len(value.split()) == 2 and "/" not in value and value.islower() and not re.search(r"\d", value)))
+    return isinstance(value, str) and (
+        len(value.split()) >= 3
+        or bool(re.search(r"[一-鿿].*[，。]", value))
+        or (len(value.split()) == 2 and "/" not in value and value.islower() and not re.search(r"\d", value))
+    )
 
 
 def same(wanted: Any, found: Any, name: str = "") -> bool:

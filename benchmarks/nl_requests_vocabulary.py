@@ -122,6 +122,8 @@ def topics_of(sentence: str) -> list[frozenset[str]]:
     found = [topics for topics, pattern in _TOPICS if re.search(pattern, text)]
     if frozenset({"stage"}) in found or frozenset({"lossy"}) in found:
         found = [topics for topics in found if topics & {"stage", "lossy"}]
+    if frozenset({"method", "capability"}) in found:
+        found = [topics for topics in found if topics != {"columns"}]
     if frozenset({"destructive"}) in found or frozenset({"contradiction"}) in found:
         found = [topics for topics in found if topics & {"destructive", "contradiction"}]
     return found

@@ -204,7 +204,9 @@ def _chain(reading: Reading, nodes: list[Node], made: Assembly, heads: list[str]
         usable = {name: value for name, value in node.params.items() if accepts(node.capability, name)}
         unusable = {name: value for name, value in node.params.items() if name not in usable}
         absent = {m.name for m in made.missing} - {s["operator"] for s in steps}
-        dependent = any(f in absent for f in node.follows) or bool(produced & {str(c) for c in node.params.get("by") or ()})
+        dependent = any(f in absent for f in node.follows) or bool(
+            produced & {str(c) for c in node.params.get("by") or ()}
+        )
         if node.unmet or not installed(node.capability) or dependent:
             waiting.append(len(made.missing))
             last = made.missing[-1].name if waiting[:-1] else None

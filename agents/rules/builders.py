@@ -50,8 +50,8 @@ def _names_key(reading: Reading, wanted: Wanted) -> bool:
     """`dedupe by url`, `duplicated instructions`: a key was named for the generic word."""
     columns = [at for _, at in reading.columns]
     start, end = reading.stretch(wanted)
-    after = reading.request.masked[wanted.end : wanted.end + 16]
-    by = re.match(r"\s*(?:\w+ ){0,2}(?:by|on|por|pel[oa]|segun|based)\b", after) or re.search(
+    after = reading.request.masked[wanted.end : wanted.end + 48]
+    by = re.match(r"\s*(?:[\w\ue000-\ue004]+ ){0,3}(?:by|on|por|pel[oa]|segun|based)\b", after) or re.search(
         r"(?:按|根据)[^,。]{1,14}$", reading.request.masked[max(0, wanted.start - 16) : wanted.start]
     )
     named = any(start <= at < end for at in columns) and by is not None
@@ -196,6 +196,7 @@ def _respecting(reading: Reading, nodes: list[Node]) -> list[Node]:
             name, value = _TAGGING[node.capability]
             node.params[name] = value
         elif CAPABILITIES[node.capability].removes_rows:
+            reading.left_out.append(CAPABILITIES[node.capability].label)
             continue
         kept.append(node)
     return kept

@@ -15,16 +15,18 @@ _PATTERNS = tuple(
     for pattern in (
         rf"{_COLUMN} (?:is |are |é |e |es |se |que se )?(?:called|named|chama(?:da|do)?|llama(?:da|do)?)? ?(?:is |are |:|=)? ?{_WORD}",
         rf"(?:the |da |do |na |no |a |o |la |el )?{_WORD} {_COLUMN}(?![\w])(?!\s*(?:is |are |é |e |es |que |se )*(?:called|named|chama|llama|is\b|=|:))",
-        rf"(?:text|texto) (?:is |está |esta )?(?:in|em|en) {_WORD}(?= |,|\.|$)",
+        rf"(?:texts?|textos?|predictions?|answers?|questions?|gold|references?|instructions?|prompts?|responses?|outputs?|respostas?|respuestas?|perguntas?|preguntas?) (?:is |are |lives? |está |esta |estan |estao |stored )+(?:in|under|em|en) {_WORD}(?= |,|\.|$)",
+        rf"(?:where|when|whose|onde|donde|cuando|quando) (?:the |o |a |el |la |both )*{_WORD}(?=(?:\s*(?:,|and|e|y|&) ?[\w-]+)* (?:is|are|both|match|agree|repeat|sao|são|é|son|es|coincid))",
         r"[\"'`“「]?(?P<name>[A-Za-z_][\w-]*)[\"'`”」]?\s?(?:这一?)?(?:列|字段)",
         r"(?:列名?|字段)(?:是|为|叫|:|：)?\s?[\"'`“「]?(?P<name>[A-Za-z_][\w-]*|[一-鿿]{1,4})[\"'`”」]?",
-        r"(?:de-?dup\w*|duplic\w*|duplicad\w*|unique|uniq|去重) (?:them |rows |it |everything |las filas |as linhas )?(?:by|on|based on|using|por|pelo|pela|segun|con base en) (?:the |o |a |el |la |its )?[\"'`“]?(?P<name>[A-Za-z_][\w-]*)[\"'`”]?",
+        r"(?:de-?dup\w*|duplic\w*|duplicad\w*|unique|uniq|去重) (?:[^\s,;]+ ){0,3}?(?:by|on|based on|using|por|pelo|pela|segun|con base en) (?:the |o |a |el |la |its )?[\"'`“]?(?P<name>[A-Za-z_][\w-]*)[\"'`”]?",
         r"(?:按|根据|基于)\s?[\"'`“]?(?P<name>[A-Za-z_][\w-]*)[\"'`”]?\s?(?:列|字段)?(?:去重|分层|均衡)",
     )
 )
 _MORE = re.compile(rf"^\s*(?:,|and|e|y|&|和|与|、|\+|or|ou|o)\s*{_WORD}", re.IGNORECASE)
 _STOP = frozenset(
     "the a an and or of in is are all each every other only just text_ column columns field fields called named o as os um uma e y el la los las de do da un una that this with for by to from which my our its their que nao sem com con sin por exact near minhash "
+    "pela pelo pelas pelos nossa nosso nuestra esa essa esta este cada hay there any "
     "das dos mas pero e ou sem del al se si en em na no nas nos what where when than as at is it i we you "
     "first new key same both two three these those extra unused any each single target language only id_ keep drop remove delete select apenas solo chama llama se not if then also but into jaccard threshold meaning embedding".split()
 )
@@ -61,7 +63,9 @@ def named_columns(request: Request) -> tuple[tuple[str, int], ...]:
             if _acceptable(name) and not _is_path(request, start):
                 found.setdefault(start, name)
                 if re.search(
-                    r"columns|fields|cols|colunas|columnas|campos|列|字段|by|por|on", match.group(), re.IGNORECASE
+                    r"columns|fields|cols|colunas|columnas|campos|列|字段|by|por|on|where|when|onde|donde",
+                    match.group(),
+                    re.IGNORECASE,
                 ):
                     _add_listed(request, match.end(), found)
                     _add_earlier(request, match.start("name"), match.group(), found)

@@ -34,7 +34,7 @@ _USUAL = re.compile(
 )
 _VAGUE = re.compile(
     r"\b(?:the )?(?:good|nice|interesting|better|useful|bad|weird|best) (?:ones|rows|samples|examples|stuff|data|parts|quality)\b|make (?:it|this|the data) (?:better|good|nicer)|improve (?:it|the data|quality)|high[- ]quality|the important (?:ones|rows|parts)|"
-    r"(?:os|as|los|las) (?:melhores|mejores|bons|buenos|boas|buenas|ruins|malos|malas)(?! \d)(?: (?:dados|datos|exemplos|ejemplos|linhas|filas))?|dados bons|datos buenos|de (?:boa|alta|buena) (?:qualidade|calidad)|好的?(?:数据|样本)|高质量|优质|弄好(?:一点)?|处理一下"
+    r"(?:os|as|los|las) (?:melhores|mejores|bons|buenos|boas|buenas|ruins|malos|malas)(?! \d)(?: (?:dados|datos|exemplos|ejemplos|linhas|filas))?|dados bons|datos buenos|de (?:boa|alta|buena) (?:qualidade|calidad)|(?<!不)好的?(?:数据|样本)|不好的|坏(?:的)?(?:数据|样本)|(?:质量)?差的|没用的|高质量|优质|弄好(?:一点)?|处理一下"
 )
 
 
@@ -85,7 +85,9 @@ def questions(
         ask("lossy", "lossy", ("sharegpt", "text"), what=_word(language))
     _ask_training(reading, ask)
     _ask_checks(reading, nodes, ask)
-    elsewhere = any(question.topic in {"destructive", "upload"} for question in asked) or any(s.purpose == "output" for s in reading.sources)
+    elsewhere = any(question.topic in {"destructive", "upload"} for question in asked) or any(
+        s.purpose == "output" for s in reading.sources
+    )
     if not nodes and reading.training is None and not recipe and not elsewhere:
         vague = _VAGUE.search(reading.request.masked)
         ask(
@@ -93,7 +95,12 @@ def questions(
             "term" if vague else "nothing",
             what=reading.request.text[vague.start() : vague.end()] if vague else "",
         )
-    elif not elsewhere and (vague := _VAGUE.search(reading.request.masked)) and not recipe and not _settled(reading, nodes):
+    elif (
+        not elsewhere
+        and (vague := _VAGUE.search(reading.request.masked))
+        and not recipe
+        and not _settled(reading, nodes)
+    ):
         ask("term", "term", ("filter.gopher_quality",), what=reading.request.text[vague.start() : vague.end()])
     if not has_input:
         ask("input", "input")
@@ -174,7 +181,8 @@ def _ask_contradictions(
 def removals(reading: Reading, nodes: Sequence[Node]) -> list[str]:
     """Steps asked for that take rows out, also those left out of the draft because of the prohibition."""
     tagging = {"action": "tag", "on_wrong": "tag"}
-    named = [
+    named = list(reading.left_out)
+    named += [
         CAPABILITIES[n.capability].label
         for n in nodes
         if n.capability in CAPABILITIES

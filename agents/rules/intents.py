@@ -65,7 +65,11 @@ def _named_only(request: Request, wanted: Wanted, found: list[Wanted]) -> bool:
     if wanted.capability == "format.chat":
         later = [w for w in found if w.capability in {"format.alpaca", "format.preference"} and w.start >= wanted.end]
         between = request.masked[wanted.end : later[0].end] if later else ""
-        return bool(later) and len(between) < 40 and re.search(r">|\b(?:to|into|para|a|em|en)\b|转|成|为", between) is not None
+        return (
+            bool(later)
+            and len(between) < 40
+            and re.search(r">|\b(?:to|into|para|a|em|en)\b|转|成|为", between) is not None
+        )
     return False
 
 
@@ -86,7 +90,10 @@ _STRONG = (
 
 def _without_overlaps(found: list[Wanted]) -> list[Wanted]:
     """The longest reading of overlapping words wins; a rate or a count of duplicates is a statistic."""
-    ranked = sorted(found, key=lambda w: (w.capability not in _FIRST_CHOICE, -(w.end - w.start), w.capability not in _STRONG, w.start))
+    ranked = sorted(
+        found,
+        key=lambda w: (w.capability not in _FIRST_CHOICE, -(w.end - w.start), w.capability not in _STRONG, w.start),
+    )
     kept: list[Wanted] = []
     for wanted in ranked:
         clash = [other for other in kept if wanted.start < other.end and other.start < wanted.end]

@@ -37,6 +37,8 @@ _KEEP_ROWS = re.compile(
     r"(?:don'?t|do not|dont|never|without|not) (?:\w+ )?(?:remov\w*|delet\w*|drop\w*|los\w*|throw\w* away|discard\w*|filter\w*)(?: out)? (?:any |a |the |single |a single |of the |whole )*(?:rows?|lines?|records?|samples?|examples?|data|documents?|anything)\b"
     r"|no (?:rows?|lines?|records?|samples?|data) (?:may |should |must |can )?(?:be |is |are |get )?(?:remov|delet|drop|lost)\w*|no (?:row|record|line) (?:removal|deletion)|keep (?:all|every)(?: \w+)? (?:the )?(?:rows?|lines?|records?|samples?|data|examples?|one)\b"
     r"|(?:nao|sem|nunca) (?:\w+ )?(?:apag|remov|delet|exclu|perd|descart|tir|elimin)\w* (?:nenhum\w* |as |os |qualquer |uma |a )*(?:linhas?|registros?|exemplos?|amostras?|dados|nada)"
+    r"|(?:all|every) (?:the |of the )?(?:rows?|lines?|records?|samples?|examples?|data) (?:must|should|have to|has to|need to|needs to|shall)(?: all)? (?:be kept|stay|remain|survive)"
+    r"|todas as linhas (?:devem|tem que|precisam) (?:\w+ )?(?:ficar|permanecer|mantid\w*)|todas las filas (?:deben|tienen que) (?:quedar\w*|permanecer|conservar\w*)|所有(?:的)?(?:行|数据|样本)(?:都)?(?:要|必须|得)(?:保留|留)"
     r"|mant\w+ todas as linhas|todas as linhas (?:devem )?fic\w+|(?:no|sin|nunca) (?:\w+ )?(?:borr|elimin|quit|perd|descart)\w* (?:ningun\w* |las |los |filas?|nada )*(?:filas?|registros?|ejemplos?|muestras?|datos|lineas?|nada)"
     r"|(?:conserv|mant)\w+ todas las filas|(?:不要|不能|别|不可以?|不)(?:删除?|丢弃?|去掉|减少|移除)(?:任何|掉|一|数据)?(?:行|条|数据|样本|记录)|(?:一条|一行|行数?)(?:都|也)?(?:不要|不能|别|不)(?:删|丢|少|变)|保留(?:所有|全部)(?:的)?(?:行|数据|样本|记录)"
 )

@@ -62,7 +62,11 @@ def plan_request(text: str, inspection: Inspection | None = None, previous: Draf
 
 def _converts(reading: Reading) -> bool:
     """Whether a file is only to be written in another form."""
-    return any(source.purpose == "output" for source in reading.sources) or destroys(reading) is not None or upload_place(reading) is not None
+    return (
+        any(source.purpose == "output" for source in reading.sources)
+        or destroys(reading) is not None
+        or upload_place(reading) is not None
+    )
 
 
 def _draft(

@@ -75,10 +75,11 @@ _BEFORE = (
            r"acima de|mas de|mayor(?:es)? (?:que|de|a)|mas larg\w+ (?:que|de)|por encima de|superior(?:es)? a|超过|多于|大于|高于|长于|超出)"),
 )  # fmt: skip
 _BEFORE_RE = tuple(
-    (sign, re.compile(pattern + r"\s*(?:the |of |de |os |las |los |as )?\s*$")) for sign, pattern in _BEFORE
+    (sign, re.compile(r"(?<![a-z])" + pattern + r"\s*(?:the |of |de |os |las |los |as )?\s*$"))
+    for sign, pattern in _BEFORE
 )
 _AFTER = (
-    ("ge", r"\s?(?:\w+ )?(?:or (?:more|above|higher|better|longer|greater)|and (?:up|above|more|over)|ou mais|o mas\b|para cima|en adelante|或以上|及以上|以上)|\+"),
+    ("ge", r"\s?(?:\w+ )?(?:or (?:more|above|higher|better|longer|greater)|and (?:up|above|more|over)|ou mais|o mas\b|para cima|en adelante|分?或以上|分?及以上|分?以上)|\+"),
     ("lt", r"\s?(?:or (?:less|fewer|below|shorter|lower)|ou menos|o menos\b|以下)"),
     ("le", r"\s?(?:max(?:imum|imo)?\b|以内|之内|tops\b|no maximo|como maximo)"),
     ("ge", r"\s?(?:min(?:imum|imo)?\b|no minimo|como minimo)"),

@@ -31,11 +31,13 @@ class Reading:
         request: the text.
         inspection: what is known of the attached inputs.
         claimed: numbers already used, by position.
+        left_out: labels of steps left out of the draft because the request keeps every row.
     """
 
     request: Request
     inspection: Inspection | None = None
     claimed: set[int] = field(default_factory=set)
+    left_out: list[str] = field(default_factory=list)
 
     @cached_property
     def sources(self) -> tuple[Source, ...]:
@@ -90,7 +92,9 @@ class Reading:
     def text(self) -> tuple[str, ...]:
         """Text columns of the file; without an inspection those the request names, else the usual ones."""
         if self.facts is None or not self.facts.columns:
-            named = tuple(dict.fromkeys(name for name, _ in self.columns if role_of(name) not in _LABELS and name not in _GROUPS))
+            named = tuple(
+                dict.fromkeys(name for name, _ in self.columns if role_of(name) not in _LABELS and name not in _GROUPS)
+            )
             if named:
                 return named
         return text_columns(self.facts, self.instruction_like)

@@ -93,8 +93,17 @@ def build_minhash(reading: Reading, wanted: Wanted) -> list[Node]:
     ):
         params["action"] = "drop_all"
     built = node(reading, wanted, params)
-    if re.search(r"copies of|copias de|seeds?\b|semillas|sementes|种子任务", reading.request.masked[wanted.start : wanted.end + 16]):
-        built.follows = ("synth.evol_instruct", "synth.self_instruct", "augment.paraphrase", "rewrite.llm", "llm.generate")
+    if re.search(
+        r"copies of|copias de|seeds?\b|semillas|sementes|种子任务",
+        reading.request.masked[wanted.start : wanted.end + 16],
+    ):
+        built.follows = (
+            "synth.evol_instruct",
+            "synth.self_instruct",
+            "augment.paraphrase",
+            "rewrite.llm",
+            "llm.generate",
+        )
     return [built]
 
 

@@ -90,8 +90,9 @@ def build_paraphrase(reading: Reading, wanted: Wanted) -> list[Node]:
     """`augment.paraphrase`: how many, how long, what must survive."""
     clause = reading.request.clause_at(wanted.start)
     count = _count(reading, clause.start, reading.request.sentence_at(wanted.start).end)
+    named = [name for name, at in reading.columns if clause.start <= at < clause.end]
     params: dict[str, Any] = {
-        "column": (reading.columns_near(wanted) or reading.text() or ("text",))[0],
+        "column": (named or list(reading.text()) or ["text"])[0],
         "n": count.value if count else None,
     }
     most = next((q for q in reading.numbers if q.unit == "words" and q.sign in {"le", "lt"}), None)
@@ -332,18 +333,16 @@ def build_parse(reading: Reading, wanted: Wanted) -> list[Node]:
 
 def build_chunk(reading: Reading, wanted: Wanted) -> list[Node]:
     """`text.chunk`: size and overlap."""
-    overlap = number_near(
+    overlap = next(
+        (
+            q
+            for q in reading.numbers
+            if re.match(r"\s*(?:tokens? )?(?:of |de )?(?:overlap|sobrepos|solap|重叠)", reading.request.masked[q.end :])
+        ),
+        None,
+    ) or number_near(
         reading.request, list(reading.numbers), r"overlap\w*(?: of)?|sobreposic\w*(?: de)?|solap\w*(?: de)?|重叠"
     )
-    if overlap is None:
-        overlap = next(
-            (
-                q
-                for q in reading.numbers
-                if re.match(r"\s*(?:tokens? )?(?:of )?(?:overlap|sobrepos|solap|重叠)", reading.request.masked[q.end :])
-            ),
-            None,
-        )
     size = next(
         (q for q in reading.free(units=("tokens", "words", "chars")) if overlap is None or q.start != overlap.start),
         None,

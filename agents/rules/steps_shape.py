@@ -69,6 +69,8 @@ def _existing(reading: Reading, column: str, word: str) -> str:
 def sampling_nodes(reading: Reading, found: tuple[Wanted, ...]) -> list[Node]:
     """One sampling step from all words about samples, groups and caps."""
     words = [w for w in found if w.capability in {"sample", "balance"} and not w.forbidden]
+    if words and not any(w.capability == "sample" for w in words) and _belongs_to_split(reading, found):
+        return []
     size = _size(reading, words)
     if not words and size is None:
         return []
@@ -117,6 +119,13 @@ def sampling_nodes(reading: Reading, found: tuple[Wanted, ...]) -> list[Node]:
             )
         ]
     return [built]
+
+
+def _belongs_to_split(reading: Reading, found: tuple[Wanted, ...]) -> bool:
+    """`split ..., stratified by label` stratifies the split; nothing is sampled."""
+    splits = any(w.capability == "split" and not w.forbidden for w in found)
+    stratified = re.search(r"stratif|estratific|分层", reading.request.masked) is not None
+    return splits and stratified and not any(q.sign == "le" for q in reading.numbers)
 
 
 def _size(reading: Reading, words: list[Wanted]) -> Quantity | None:
@@ -178,7 +187,7 @@ def build_split(reading: Reading, wanted: Wanted) -> list[Node]:
 def _ratios(reading: Reading, wanted: Wanted) -> tuple[list[float] | None, list[str] | None]:
     text = reading.request.masked
     listed = re.search(
-        r"(?<![\d.])(\d+(?:\.\d+)?)\s?%?\s*[/:\-]\s*(\d+(?:\.\d+)?)\s?%?(?:\s*[/:\-]\s*(\d+(?:\.\d+)?)\s?%?)?(?![\d.])",
+        r"(?<![\d.])(\d+(?:\.\d+)?)\s?%?\s*[/:\-]\s*(\d+(?:\.\d+)?)\s?%?(?:\s*[/:\-]\s*(\d+(?:\.\d+)?)\s?%?)?(?!\d|\.\d)",
         text,
     )
     values: list[float] = []

@@ -98,7 +98,7 @@ def train_block(
         factory["max_steps"] = said["steps"]
     if "seed" in said:
         factory["seed"] = said["seed"]
-    if wish.stage == "dpo":
+    if wish.stage in {"dpo", "kto"}:
         factory["pref_beta"] = said.get("beta", 0.1)
     block: dict[str, Any] = {"engine": "llamafactory", "dataset": dataset}
     if target:

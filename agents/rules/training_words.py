@@ -8,6 +8,7 @@ import re
 from dataclasses import dataclass, field
 from typing import Any
 
+from datamill.agents.rules.columns import named_columns
 from datamill.agents.rules.quantities import Quantity, quantities
 from datamill.agents.rules.request import Request
 from datamill.agents.rules.sources import Source, model_name
@@ -61,7 +62,7 @@ _LOWER = (
     ("select", "less", rf"{_WITH}less\b(?! than| weight| data| noise| of| rows| tokens)|\bless (?:selection|selector|method|to (?:select|pick|choose))|less ?(?:选|筛|挑|方法|算法)"),
     ("select", "near", rf"near-?duplicate[- ]aware select\w*|{_WITH}near\b(?= to | for |$|,)|\bnear (?:selection|selector|method)\b"),
     ("select", "nice", rf"{_WITH}nice\b(?! )|\bnice (?:selection|selector|method)\b"),
-    ("select", "random", r"random(?:ly)? select\w*|select\w* (?:\w+ ){0,4}(?:at )?random(?:ly)?|random (?:selector|baseline)|selec\w+ aleatori\w*|随机选择?(?:器|作为|做)|随机基线"),
+    ("select", "random", r"random(?:ly)? select\w*|select\w* (?:\w+ ){0,4}(?:at )?random(?:ly)?|(?:choos|pick|draw|tak)\w* (?:\w+ ){0,4}(?:at random|randomly)|random (?:selector|baseline)|selec\w+ aleatori\w*|随机选择?(?:器|作为|做)|随机基线"),
     ("select", "loss", r"(?:high|low|larg|small|great|bigg)(?:est|er)? (?:training )?loss\b|by (?:their |its |the |training )?loss\b|loss[- ]based select\w*|(?:maior|menor|mayor|alta|baixa|baja) (?:perda|perdida)|(?:perda|perdida) (?:mais |mas )?(?:alta|baixa|baja|grande)|(?:损失|loss) ?(?:最大|最高|较大|较高|大|高|最小|最低)"),
 )  # fmt: skip
 _SELECT = re.compile(
@@ -240,25 +241,25 @@ def _fill_numbers(wish: TrainingWish, request: Request) -> None:
         _step_number(wish, request, quantity)
     if wish.paradigm in {"select", "order"}:
         _size(wish, request, numbers)
-    order = re.search(
-        r"(?:by|use|using|por|usa\w*|use|按|用)\s+(?:the |a |o |la |el |their |its )?(?:existing )?(?:(?:column|coluna|columna|列|字段)\s+)?[\"'`“]?([a-z_]+)[\"'`”]?(?:\s+(?:column|score|coluna|columna|field))?",
-        request.folded,
-    )
-    column = re.search(
-        r"[\"'`“]?([a-z_][a-z0-9_]*)[\"'`”]?\s?(?:column|field|列|字段)|(?:column|coluna|columna|字段|列)\s?[\"'`“]?([a-z_][a-z0-9_]*)",
-        request.folded,
-    )
     if wish.paradigm == "order":
-        if column:
-            wish.settings["order_by"] = column.group(1) or column.group(2)
-        elif order:
-            wish.settings["order_by"] = order.group(1)
-        elif re.search(r"shortest|length|curt|cort|长度|短", request.folded):
-            wish.settings["order_by"] = "length"
+        _order_column(wish, request)
+
+
+def _order_column(wish: TrainingWish, request: Request) -> None:
+    named = [name for name, _ in named_columns(request)]
+    spoken = re.search(
+        r"(?:by|using|por|usando|按|用)\s+(?:the |a |o |la |el |their )?(?P<name>[a-z_]\w+)", request.masked
+    )
+    if named:
+        wish.settings["order_by"] = named[0]
+    elif spoken and spoken["name"] not in {"curriculum", "easy", "the"}:
+        wish.settings["order_by"] = request.text[spoken.start("name") : spoken.end("name")]
+    elif re.search(r"shortest|length|curt|cort|长度|短", request.folded):
+        wish.settings["order_by"] = "length"
 
 
 def number_near(request: Request, numbers: list[Quantity], pattern: str, gap: int = 14) -> Quantity | None:
-    """The number that follows a word (`seed 7`, `threshold of 0.8`), or one right before it."""
+    """The number that follows a word: `seed 7`, `threshold of 0.8`."""
     for match in re.finditer(pattern, request.masked):
         after = [
             q

@@ -8,6 +8,8 @@ import re
 from dataclasses import dataclass
 from typing import Literal
 
+from datamill.agents.rules.request import MODEL, NAME, PATH, QUOTED, URL
+
 Kind = Literal["operation", "defect"]
 
 
@@ -21,12 +23,14 @@ class Cue:
 
 
 def _cue(capability: str, kind: Kind, *parts: str) -> Cue:
-    return Cue(capability, kind, re.compile("|".join(parts)))
+    named = "".join((PATH, URL, QUOTED, NAME, MODEL))
+    spelled = (part.replace(r"\w+ ", rf"[\w{named}]+ ") for part in parts)
+    return Cue(capability, kind, re.compile("|".join(spelled)))
 
 
 DROP = (
     r"(?:\b(?:remov\w*|drop\w*|delet\w*|discard\w*|throw(?:ing)? (?:out|away)|filter(?:ing|ed)? out|get(?:ting)? rid|toss|exclud\w*|strip|"
-    r"cut|eliminat\w*|purge|kill|reject|"
+    r"(?:goes?|are|must be|should be) out|cut|eliminat\w*|purge|kill|reject|"
     r"tir[ae]\w*|apag\w*|descart\w*|exclu[ai]\w*|elimin\w*|jog\w* fora|retir[ae]\w*|"
     r"quit[ae]\w*|borr[ae]\w*|saca\w*|desech\w*)\b|删|去掉|去除|剔除|过滤掉|丢弃|丢掉|扔掉|排除|清除|清理掉|移除|筛掉)"
 )
@@ -177,8 +181,13 @@ CUES: tuple[Cue, ...] = (
     _cue(
         "decon.ngram",
         "operation",
-        r"de-?contaminat\w*|contaminat\w*|(?:leak\w*|overlap\w*) (?:\w+ ){0,3}(?:with|from|of|between|into)?|nothing from|"
-        r"(?:not|isn'?t|aren'?t|none of (?:the|it)?(?: \w+)?) (?:\w+ ){0,3}in(?:side)? (?:the )?(?:test|eval|benchmark)\w*|descontamin\w*|contamina\w*|vazament\w*|fuga de datos|filtrac\w+ del test|污染|去污|泄漏|泄露|(?:测试集|评测集|基准).{0,8}(?:重合|重叠|出现|混)",
+        r"de-?contaminat\w*|nothing from|"
+        r"(?:not|isn'?t|aren'?t|none of (?:the|it)?(?: \w+)?) (?:\w+ ){0,3}in(?:side)? (?:the )?(?:test|eval|benchmark)\w*|descontamin\w*|contamina\w*|vazament\w*|fuga de datos|filtrac\w+ del test|污染|去污|泄漏|泄露|(?:测试集|评测集|基准).{0,8}(?:重合|重叠|出现)",
+    ),
+    _cue(
+        "decon.ngram",
+        "defect",
+        r"\bcontaminat\w*|(?:leak\w*|overlap\w*) (?:\w+ ){0,3}(?:with|from|between|into)\b|\bleak(?:s|ed|age)?\b|\bcontaminac\w+|污染",
     ),
     _cue(
         "math.verify",
@@ -217,7 +226,7 @@ CUES: tuple[Cue, ...] = (
     _cue(
         "synth.qa_from_doc",
         "operation",
-        r"(?:q\s?/\s?a|q&a|qa|question[- /]?(?:and[- ])?answers?)(?: pairs?)?|(?:generate|make|create|write|synthesi[sz]e|extract|build) (?:\w+ ){0,4}questions?|customer questions|"
+        r"(?:q\s?/\s?a|q&a|qa|question[- /]?(?:and[- ])?answers?|questions? and answers?)(?: pairs?)?|(?:generate|make|create|write|synthesi[sz]e|extract|build) (?:\w+ ){0,4}questions?|customer questions|"
         r"ger[ae]\w* (?:\w+ ){0,4}(?:perguntas|pares)|gener[ae]\w* (?:\w+ ){0,4}(?:preguntas|pares)|pares (?:de )?pergunta\w*|pares (?:de )?pregunta\w*|问答对?|生成.{0,6}(?:问题|问答)|出题",
     ),
     _cue(

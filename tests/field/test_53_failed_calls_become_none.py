@@ -49,7 +49,7 @@ def as_step(word: str, number: str) -> Step:
 def run(server: ScriptedServer, **params: Any) -> Outcome:
     llm = {
         "base_url": server.base_url, "model": "m", "max_rpm": 100_000, "max_tpm": 10**9,
-        "timeout_s": 0.3, "max_retries": 3, "backoff_s": 0.001,
+        "timeout_s": 1.0, "max_retries": 3, "backoff_s": 0.001,
     }  # fmt: skip
     context = Context("say", seed=7, settings={"llm": llm})
     return paraphrase(table(), ParaphraseParams(keep_original=False, **params), context)

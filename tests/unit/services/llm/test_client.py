@@ -89,7 +89,7 @@ def test_requests_are_taken_a_bounded_number_ahead() -> None:
 )
 def test_passing_failures_are_tried_again(step: Step) -> None:
     with ScriptedServer(in_order([step, step], then=reply("fine"))) as server:
-        result = client(server, timeout_s=0.2).ask(question())
+        result = client(server, timeout_s=0.3 if step.delay_s else 10.0).ask(question())
         assert len(server.seen) == 3
     assert result.reply is not None
     assert (result.reply.raw, result.attempts) == ("fine", 3)
@@ -107,7 +107,7 @@ def test_passing_failures_are_tried_again(step: Step) -> None:
 )
 def test_lasting_failures_end_after_the_retries_with_the_last_error(step: Step, kind: Kind, words: str) -> None:
     with ScriptedServer(in_order([step])) as server:
-        llm = client(server, timeout_s=0.1, max_retries=2)
+        llm = client(server, timeout_s=0.1 if step.delay_s else 10.0, max_retries=2)
         result = llm.ask(question())
         assert len(server.seen) == 3
     assert not result.ok

@@ -49,7 +49,7 @@ def test_the_key_reaches_nothing_but_the_header(
         settings = Settings(llm=LLMSettings(base_url=server.base_url, model="m"))
         data = worker_settings(
             settings, cache_dir=tmp_path / "cache", state_dir=tmp_path / "state",
-            max_retries=1, max_rate_limited=2, backoff_s=0.001, timeout_s=0.2, max_rpm=10**6, max_tpm=10**9,
+            max_retries=1, max_rate_limited=2, backoff_s=0.001, timeout_s=1.0, max_rpm=10**6, max_tpm=10**9,
         )  # fmt: skip
         llm = LLMClient.from_settings(data)
         names = ("ok", "refused", "400", "429", "500", "timeout", "garbage")

@@ -62,6 +62,10 @@ def _named_only(request: Request, wanted: Wanted, found: list[Wanted]) -> bool:
     before = request.masked[max(0, wanted.start - 24) : wanted.start]
     if wanted.capability == "augment.paraphrase":
         return re.search(rf"(?:{DROP})\s*(?:the |any |all )*$", before) is not None
+    if wanted.capability == "synth.qa_from_doc":
+        around = request.masked[request.sentence_at(wanted.start).start : wanted.end]
+        each = re.match(r".{0,16}(?:\bper\b|\beach\b|\bpor\b|\bcada\b|每)", request.masked[wanted.end :])
+        return not (re.search(_MAKING, around) or each)
     if wanted.capability == "format.chat":
         later = [w for w in found if w.capability in {"format.alpaca", "format.preference"} and w.start >= wanted.end]
         between = request.masked[wanted.end : later[0].end] if later else ""
@@ -77,6 +81,9 @@ def _inside(position: int, spans: Iterable[tuple[int, int]]) -> bool:
     return any(start <= position < end for start, end in spans)
 
 
+_MAKING = re.compile(
+    r"\b(?:generat|mak|creat|writ|synthes|extract|build|produc|deriv|ask|ger[ae]|gener|cri[ae]|crea|extra|mont|constru|escrib|escrev|hac|faz|faç)\w*|生成|产出|构造|提取|做|出"
+)
 _FIRST_CHOICE = frozenset({"augment.paraphrase"})
 _STRONG = (
     "dedup.semantic",

@@ -35,8 +35,8 @@ _SPLITS = {
 }  # fmt: skip
 
 _WRITE = (
-    r"(?:writ\w*|sav\w*|output(?=(?: file| dir| folder| path)? ?(?:to|is|:|=|goes|should))|export\w*|store|dump (?=it|the|them|to|in)|put|result\w*|"
-    r"escrev\w*|salv\w*|grav\w*|export\w*|escrib\w*|guard\w*|saida|salida|resultado\w*|"
+    r"(?:\b(?:writ\w*|sav\w*|output(?=(?: file| dir| folder| path)? ?(?:to|is|:|=|goes|should))|export\w*|store|dump (?=it|the|them|to|in)|put|result\w*|"
+    r"escrev\w*|salv\w*|grav\w*|export\w*|escrib\w*|guard\w*|saida|salida|resultado\w*)|"
     r"输出|保存|写入?|存(?:到|为|成|入)?|导出|结果)"
 )
 _OUTPUT_BEFORE = re.compile(

@@ -30,7 +30,7 @@ def _cue(capability: str, kind: Kind, *parts: str) -> Cue:
 
 DROP = (
     r"(?:\b(?:remov\w*|drop\w*|delet\w*|discard\w*|throw(?:ing)? (?:out|away)|filter(?:ing|ed)? out|get(?:ting)? rid|toss|exclud\w*|strip|"
-    r"(?:goes?|are|must be|should be) out|cut|eliminat\w*|purge|kill|reject|"
+    r"(?:go(?:es)?|are|must be|should be) out|cut|eliminat\w*|purge|kill|reject|"
     r"tir[ae]\w*|apag\w*|descart\w*|exclu[ai]\w*|elimin\w*|jog\w* fora|retir[ae]\w*|"
     r"quit[ae]\w*|borr[ae]\w*|saca\w*|desech\w*)\b|删|去掉|去除|剔除|过滤掉|丢弃|丢掉|扔掉|排除|清除|清理掉|移除|筛掉)"
 )

@@ -47,7 +47,7 @@ rows = st.lists(st.tuples(text, st.one_of(st.none(), st.integers(-3, 3))), max_s
 
 @pytest.mark.parametrize(("operator_id", "params"), BATCH)
 @given(rows)
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=15, deadline=None)
 def test_batch_operators(operator_id: str, params: dict[str, Any], before: pa.Table) -> None:
     whole = apply(operator_id, before, **params)
     assert books_balance(before, whole)
@@ -61,7 +61,7 @@ def test_batch_operators(operator_id: str, params: dict[str, Any], before: pa.Ta
 
 @pytest.mark.parametrize(("operator_id", "params"), GLOBAL)
 @given(rows)
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=15, deadline=None)
 def test_global_operators(operator_id: str, params: dict[str, Any], before: pa.Table) -> None:
     made = decide(operator_id, before, **params)
     assert made[ID].to_pylist() == sorted(before[ID].to_pylist())

@@ -10,7 +10,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from support.tables import apply, books_balance, ids, reasons, table, texts
 
-from datamill.operators.filter.gopher_quality import MEASURES, STOP_WORDS, GopherQualityParams, measures
+from datamill.operators.filter.gopher_quality import (
+    COMPILED_FROM_BYTES,
+    MEASURES,
+    STOP_WORDS,
+    GopherQualityParams,
+    compiled_counts,
+    measures,
+    polars_counts,
+)
 
 GOOD = " ".join(["The river runs to the sea and the people that live with it have work."] * 5)
 SPACES = set(" \t\n\r\x0b\x0c\x85\xa0\u1680\u2028\u2029\u202f\u205f\u3000") | {chr(c) for c in range(0x2000, 0x200B)}
@@ -75,6 +83,28 @@ alphabet = st.sampled_from([*"abthe  \n-•#.…,5", "the", " and ", " of ", "..
 def test_measures_equal_the_naive_reading(text: str) -> None:
     found = measures(pl.Series([text]), STOP_WORDS).select(MEASURES).row(0, named=True)
     assert found == pytest.approx(naive(text))
+
+
+@given(st.lists(st.one_of(st.none(), st.text(max_size=30), st.lists(alphabet, max_size=30).map("".join)), max_size=8))
+@settings(max_examples=300, deadline=None)
+def test_the_compiled_pass_counts_as_polars_does(values: list[str | None]) -> None:
+    text = pl.Series(values, dtype=pl.String)
+    assert compiled_counts(text).rows(named=True) == polars_counts(text).rows(named=True)
+
+
+def test_the_compiled_pass_knows_every_code_point_and_slices() -> None:
+    text = pl.Series([f"a{chr(point)}b {chr(point)}" for point in range(0x20, 0x30000) if not 0xD800 <= point < 0xE000])
+    assert compiled_counts(text).equals(polars_counts(text))
+    assert compiled_counts(text.slice(7, 5)).equals(polars_counts(text).slice(7, 5))
+
+
+def test_large_batches_get_the_same_decisions() -> None:
+    documents = [GOOD, "short", GOOD + " #" * 20, None] * (COMPILED_FROM_BYTES // len(GOOD) // 2)
+    outcome = apply("filter.gopher_quality", texts(*documents))
+    small = apply("filter.gopher_quality", texts(*documents[:4]))
+    assert outcome.rows.slice(0, 1)["gopher_quality"].to_pylist() == small.rows["gopher_quality"].to_pylist()
+    assert {index % 4: reason for index, reason in reasons(outcome).items()} == reasons(small)
+    assert outcome.rows.num_rows * 4 == len(documents)
 
 
 def test_measures_on_long_random_documents() -> None:

@@ -147,7 +147,8 @@ def _sources(sources: Sequence[CardSource]) -> str:
 def _pii(counts: Mapping[str, int]) -> str:
     if not counts:
         return "Not looked for."
-    return "\n".join(f"- {kind}: {count:,} found and treated" for kind, count in sorted(counts.items()))
+    lines = [f"- {kind}: {f'{count:,} found and treated' if count else 'none found'}" for kind, count in counts.items()]
+    return "\n".join(sorted(lines))
 
 
 def _steps(steps: Sequence[CardStep]) -> str:

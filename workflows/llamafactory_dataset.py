@@ -8,6 +8,7 @@ Source: LLaMA-Factory `data/README.md` and `DatasetAttr` of version 0.9.5. Cost:
 """
 
 import json
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from itertools import islice
 from pathlib import Path
@@ -153,9 +154,12 @@ def require_entry(folder: Path, name: str, stage: str | None = None) -> Mapping[
 
 
 def reason_table(reasons: Mapping[str, int]) -> str:
-    """`2 empty answer, 1 no user turn`, most frequent first."""
-    ordered = sorted(reasons.items(), key=lambda item: (-item[1], item[0]))
-    return ", ".join(f"{count} {reason.replace('_', ' ')}" for reason, count in ordered) or "no row came in"
+    """`2 empty answer, 1 no user turn`, most frequent first; a fate before the reason (`dropped:`) is left out."""
+    counts: Counter[str] = Counter()
+    for reason, count in reasons.items():
+        counts[reason.rpartition(":")[2].replace("_", " ")] += count
+    ordered = sorted(counts.items(), key=lambda item: (-item[1], item[0]))
+    return ", ".join(f"{count} {reason}" for reason, count in ordered) or "no row came in"
 
 
 def read_registry(path: Path) -> dict[str, Any]:

@@ -1,5 +1,6 @@
 """What accompanies an output file: its entry for LLaMA-Factory and its data card."""
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 
 import polars as pl
@@ -27,7 +28,7 @@ def register_outputs(
     for file in written:
         output = plan.outputs[file.name]
         target = policy.resolve(output.path)
-        reasons = {k: v for result in results.values() for k, v in result.books.reasons.items()}
+        reasons = sum((Counter(result.books.reasons) for result in results.values()), Counter[str]())
         if output.llamafactory is not None:
             stage = plan.train.llamafactory.get("stage") if plan.train and plan.train.dataset == file.name else None
             register_output(target, output.llamafactory, rows=file.rows, reasons=reasons, stage=stage)

@@ -16,7 +16,7 @@ CARD = Card(
     columns=[CardColumn("te|xt", "string", "text", 0.25)],
     sources=[CardSource("data/web.jsonl", 5000, "cd" * 32)],
     licences=["in the data: CC BY 4.0"],
-    pii={"phone": 2, "email": 31},
+    pii={"phone": 0, "email": 31},
     steps=[CardStep("near", "dedup.minhash", 5000, 1234, {"near_duplicate": 3700, "other": 66})],
     limits=["English only."],
 )
@@ -26,7 +26,7 @@ def test_everything_is_said() -> None:
     text = render_card(CARD)
     for part in (
         "rows: `1,234`", "plan: `9c41d2`", "seed: `17`", "`string` | text | 25.0%", "data/web.jsonl | 5,000",
-        "CC BY 4.0", "email: 31 found", "`dedup.minhash` | 5,000 | 1,234", "English only.", "datamill run plan.yaml",
+        "CC BY 4.0", "email: 31 found", "phone: none found", "`dedup.minhash` | 5,000 | 1,234", "English only.", "datamill run plan.yaml",
     ):  # fmt: skip
         assert part in text, part
     assert text.index("near\\_duplicate 3,700") < text.index("other 66")

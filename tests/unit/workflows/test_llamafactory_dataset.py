@@ -178,4 +178,7 @@ def test_unknown_names_get_the_nearest(tmp_path: Path) -> None:
 
 def test_reason_table() -> None:
     assert reason_table({"no_user_turn": 1, "empty_answer": 2}) == "2 empty answer, 1 no user turn"
+    assert (
+        reason_table({"dropped:empty_answer": 1, "failed:empty_answer": 2, "dropped:tie": 1}) == "3 empty answer, 1 tie"
+    )
     assert reason_table({}) == "no row came in"

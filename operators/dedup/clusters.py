@@ -146,7 +146,7 @@ def with_decisions(rows: pl.DataFrame, decided: pa.Table, *, clusters: bool = Tr
         clusters: whether to add `cluster_id` (own `_id`) and `cluster_size` (1) to rows without a decision.
     """
     own: dict[str, Any] = {name: pl.col(f"own_{name}") for name in ("fate", "reason") if name in rows.columns}
-    renamed = rows.rename({name: f"own_{name}" for name in own})
+    renamed = rows.rename({name: f"own_{name}" for name in own}).cast({ID: pl.String})
     joined = renamed.join(pl.DataFrame(decided), on=ID, how="left", maintain_order="left")
     joined = joined.with_columns(**{name: pl.coalesce(name, column) for name, column in own.items()})
     if clusters:

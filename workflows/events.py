@@ -33,7 +33,7 @@ class EventStream:
         self.listener = listener
         self.clock = clock
 
-    def emit(self, kind: str, **facts: Any) -> None:
+    def emit(self, kind: str, /, **facts: Any) -> None:
         """Write one event; the line is written whole with a single append."""
         event = {"time": round(self.clock(), 3), "event": kind, **facts}
         if self.path is not None:

@@ -70,6 +70,22 @@ class ProgressLines:
         state = "  unchanged" if event["reused"] else ""
         self.session.say(f"  -> {event['path']}  {event['rows']:,} rows{state}")
 
+    def _train_plan(self, event: Mapping[str, Any]) -> None:
+        facts = [f"steps {event.get('start')}-{event.get('end')}", str(event.get("kind", ""))]
+        if event.get("candidates"):
+            facts.append(f"chose {event.get('chosen'):,} of {event['candidates']:,} scored")
+        if event.get("overlap") is not None:
+            facts.append(f"overlap with the plan before {event['overlap']:.0%}")
+        self.session.say(f"  plan {event.get('plan')}: {', '.join(facts)}")
+
+    def _train_log(self, event: Mapping[str, Any]) -> None:
+        loss = event.get("loss")
+        if loss is not None:
+            self.session.say(f"  step {event['step']}/{event.get('steps', '?')}  loss {loss:.4g}")
+
+    def _train_note(self, event: Mapping[str, Any]) -> None:
+        self.session.say(f"  ? {event.get('text') or event.get('message')}")
+
     def _stopping(self, event: Mapping[str, Any]) -> None:
         self.session.say(str(event["message"]))
 

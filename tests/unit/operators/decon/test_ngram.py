@@ -1,6 +1,7 @@
 """decon.ngram: files, registered names, workflow inputs, actions, rules, details, partition independence."""
 
 import json
+import random
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,7 @@ from datamill.services.engines.tables import TableDataset
 
 QUESTION = "Lena picks 14 baskets of 23 plums on each of 5 days; how many plums does she pick altogether in that time?"
 SIBLING = QUESTION.replace("14", "11").replace("23", "31").replace("5 days", "6 days")
+GSM8K = Path(__file__).parents[4].parent / "shared" / "data" / "gsm8k"
 OPERATOR = registered()["decon.ngram"]
 
 
@@ -102,3 +104,23 @@ def test_hopeless_parameters_are_found_before_the_run() -> None:
     assert [field for _, field, _ in OPERATOR.check(NgramParams())] == ["params.against"]
     assert [field for _, field, _ in OPERATOR.check(NgramParams(against=("gsm8k:test",), n=8))] == ["params.n"]
     assert not list(OPERATOR.check(NgramParams(against=("gsm8k:test",))))
+
+
+@pytest.mark.skipif(not GSM8K.is_dir(), reason="needs ../shared")
+@pytest.mark.parametrize("against", ["gsm8k:test", "example_model_solutions.jsonl"])
+def test_planted_gsm8k_test_questions_are_found_and_no_train_row_is_lost(against: str) -> None:
+    def questions(name: str) -> list[str]:
+        return [json.loads(line)["question"] for line in (GSM8K / name).read_text().splitlines()]
+
+    rng = random.Random(8)
+    edits = (
+        str.upper,
+        lambda q: f"Solve: {q} Show your work.",
+        lambda q: q.replace(",", ""),
+        lambda q: q.replace("How", "So how"),
+    )
+    planted = [rng.choice(edits)(question) for question in rng.sample(questions("example_model_solutions.jsonl"), 50)]
+    train = questions("train.jsonl")
+    outcome = run(batch(text=train + planted), GSM8K, against=(against,))
+    assert outcome.rows["text"].to_pylist() == train
+    assert outcome.fates.num_rows == 50

@@ -49,12 +49,14 @@ class Session:
             timeout=config.timeout_s,
             http_client=DefaultAsyncHttpxClient(trust_env=not is_loopback(url)),
         )
+        # Looked up here because it imports for a second or more, which must not count as time without an answer.
+        self._create = self._client.chat.completions.with_raw_response.create
 
     async def send(self, body: Mapping[str, Any]) -> Completion | Fault:
         """Send one call; at most `timeout_s` seconds pass."""
         try:
             async with asyncio.timeout(self._config.timeout_s):
-                answer = await self._client.chat.completions.with_raw_response.create(**body)
+                answer = await self._create(**body)
             return read_completion(answer.content, self.redact)
         except Exception as error:
             fault = classify(error, self.redact, time.time())

@@ -71,7 +71,7 @@ class ProgressLines:
         self.session.say(f"  -> {event['path']}  {event['rows']:,} rows{state}")
 
     def _train_plan(self, event: Mapping[str, Any]) -> None:
-        facts = [f"steps {event.get('start')}-{event.get('end')}", str(event.get("kind", ""))]
+        facts = [f"steps {event.get('step')}-{event.get('until')}", str(event.get("kind", ""))]
         if event.get("candidates"):
             facts.append(f"chose {event.get('chosen'):,} of {event['candidates']:,} scored")
         if event.get("overlap") is not None:

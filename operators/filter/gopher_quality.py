@@ -8,10 +8,12 @@ Rules in order; the first that fails gives the fate:
 
 A word is a run of non-space characters; stop words are compared in lower case without punctuation around them, and
 different ones are counted. A text mainly (over half of its words) in a script without spaces counts every letter of
-that script as a word, and rules 2 and 8 do not apply to it; neither makes sense there. Lines are cut at `\n`; a bullet
+that script as a word, and rules 2 and 8 do not apply to it; neither makes sense there. Lines end at `\n`; a bullet
 is `•` or `-` after spaces, an ellipsis `...` or `…`. Empty text has no words and fails rule 1 unless `min_words` is 0.
 
-All measures are kept in one struct column, so a threshold can be changed and replayed. About 80 MB/s a core, linear time.
+All measures are kept in one struct column, so a threshold can be changed and replayed. Linear time, about
+80 MB/s a core. With words cut at spaces, decisions differ from datatrove's on under 0.3 % of real documents: scripts
+without spaces, and stop words beside punctuation or in capitals, which count here.
 Source: Rae et al., "Scaling Language Models: Methods, Analysis & Insights from Training Gopher" (2021), A.1.1.
 """
 
@@ -35,7 +37,7 @@ from datamill.operators.declaration import (
 )
 from datamill.operators.outcomes import keep_where, text_column, then, with_column, without_nulls
 from datamill.operators.parameters import with_columns
-from datamill.operators.text.words import SPACELESS
+from datamill.operators.text.words import SPACELESS, SPACELESS_LETTER, WORD
 from datamill.services.engines.protocol import Outcome
 
 STOP_WORDS: Final = ("the", "be", "to", "of", "and", "that", "have", "with")
@@ -68,10 +70,8 @@ def _writes(params: GopherQualityParams, schema: Schema) -> Schema:
     return with_columns(schema, **{params.score_column: ColumnType(str(MEASURES_TYPE))})
 
 
-_SPACELESS_LETTER = rf"[[{SPACELESS}]&&\p{{L}}]"
-_WORD = rf"{_SPACELESS_LETTER}|[^\s{SPACELESS}]+"
-_WORD_WITH_SIGN = rf"{_SPACELESS_LETTER}|[^\s{SPACELESS}]*[[\p{{L}}\p{{N}}]--[{SPACELESS}]][^\s{SPACELESS}]*"
-_WORD_WITH_LETTER = rf"{_SPACELESS_LETTER}|[^\s{SPACELESS}]*[\p{{L}}--[{SPACELESS}]][^\s{SPACELESS}]*"
+_ANY_WORD = rf"{SPACELESS_LETTER}|[^\s{SPACELESS}]+"
+_WORD_WITH_LETTER = rf"{SPACELESS_LETTER}|[^\s{SPACELESS}]*[\p{{L}}--[{SPACELESS}]][^\s{SPACELESS}]*"
 
 
 COMPILED_FROM_BYTES: Final = 1 << 20
@@ -102,16 +102,16 @@ def measures(text: pl.Series, stop_words: tuple[str, ...]) -> pl.DataFrame:
 def polars_counts(text: pl.Series) -> pl.DataFrame:
     """Counts of every text, int64, in the columns of `services.text.counts.COUNTS`; null for a null."""
     column = pl.col("text")
-    outside = column.str.replace_all(_WORD_WITH_SIGN, "").str.len_chars()
+    outside = column.str.replace_all(WORD, "").str.len_chars()
     counted = pl.DataFrame({"text": text}).select(
-        tokens=column.str.count_matches(_WORD),
-        words=column.str.count_matches(_WORD_WITH_SIGN),
+        tokens=column.str.count_matches(_ANY_WORD),
+        words=column.str.count_matches(WORD),
         alphabetic=column.str.count_matches(_WORD_WITH_LETTER),
         word_chars=column.str.len_chars() - outside,
-        spaceless_letters=column.str.count_matches(_SPACELESS_LETTER),
+        spaceless_letters=column.str.count_matches(SPACELESS_LETTER),
         hashes=column.str.count_matches("#", literal=True),
         ellipses=column.str.count_matches("...", literal=True) + column.str.count_matches("…", literal=True),
-        lines=column.str.count_matches("\n", literal=True) + 1,
+        lines=column.str.count_matches("\n", literal=True) + column.str.contains(r"[^\n]\z").cast(pl.UInt32),
         bullets=column.str.count_matches(r"(?m)^[^\S\n]*[•-]"),
         dotted=column.str.count_matches(r"(?m)(?:\.\.\.|…)[^\S\n]*$"),
     )
@@ -139,7 +139,7 @@ def code_point_classes() -> Any:
         (r"\p{L}", counts.LETTER),
         (r"\p{N}", counts.NUMBER),
         (rf"[{SPACELESS}]", counts.SPACELESS_OTHER),
-        (_SPACELESS_LETTER, counts.SPACELESS_LETTER),
+        (SPACELESS_LETTER, counts.SPACELESS_LETTER),
         (r"\s", counts.SPACE),
     ):
         table[np.array(points)[chars.str.contains(pattern).to_numpy()]] = kind

@@ -26,7 +26,7 @@ a letter; characters in `words`; letters of spaceless scripts; `#`; `...` and `â
 
 
 def document_counts(text: pa.Array | pa.ChunkedArray, classes: npt.NDArray[np.uint8]) -> npt.NDArray[np.int64]:
-    """Counts of every document, `(num_rows, len(COUNTS))` int64; those of a null are 0 but for one line.
+    """Counts of every document, `(num_rows, len(COUNTS))` int64; those of a null are 0.
 
     Args:
         text: strings.
@@ -98,7 +98,8 @@ def _count_words(values: Any, start: Any, end: Any, classes: Any, out: Any) -> N
 
 @compiled
 def _count_lines(values: Any, start: Any, end: Any, classes: Any, out: Any) -> None:
-    hashes, ellipses, lines, bullets, dotted = 0, 0, 1, 0, 0
+    hashes, ellipses, bullets, dotted = 0, 0, 0, 0
+    lines = 1 if end > start and values[end - 1] != 10 else 0  # the end of the text ends a line as `\n` does
     fresh, after_space = True, True  # nothing but spaces so far in this line; the last character was a space
     dots, ellipsis = 0, False  # full stops, or an ellipsis sign, at the end of what was seen of the line
     at = start

@@ -1,31 +1,32 @@
-"""Case 48: exact dedup, then a minimum length: the same rows and types for 1, 2, 7 and 50 partitions."""
+"""Case 48: the result is a function of the data, whatever the partitions."""
 
-import json
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pytest
-from support.tables import apply, decide, table
+from support.case_rows import load_rows
 
-from datamill.services.engines.tables import TableDataset
-from datamill.workflows.decisions import apply_decisions
+from datamill.operators.declaration import Context
+from datamill.operators.registry import find
 
 CASE = Path(__file__).parents[2].parent / "shared" / "cases" / "48-result-depends-on-partitions"
-pytestmark = pytest.mark.skipif(not CASE.is_dir(), reason="the shared cases are not here")
+pytestmark = pytest.mark.skipif(not CASE.exists(), reason="../shared/cases is not there")
 
 
-def result(partitions: int) -> pa.Table:
-    records = [json.loads(line) for line in (CASE / "in.jsonl").read_text(encoding="utf-8").splitlines()]
-    source = table(id=[record["id"] for record in records], text=[record["text"] for record in records])
-    decisions = decide("dedup.exact", source, partitions, columns=["text"])
-    unique = TableDataset.of(source, partitions).map_tables(lambda part: apply_decisions(part, decisions, ()).rows)
-    measured = unique.map_tables(lambda part: apply("filter.length", part, min=5).rows)
-    assert len({str(part.schema) for part in measured.partitions}) == 1
-    return measured.collect()
+def outcome(operator_id: str, partitions: int) -> tuple[list[Any], pa.Schema]:
+    """Ids left after deduplication and a minimum length of five characters, and the schema of the decisions."""
+    data, own = load_rows(CASE / "in.jsonl", partitions)
+    operator = find(operator_id)
+    decided = operator.run([data], operator.params(), Context("dedup"))
+    kept = {row["_id"] for row in decided.collect().to_pylist() if row["fate"] is None}
+    rows = data.collect().to_pylist()
+    return [own[r["_id"]] for r in rows if r["_id"] in kept and len(r["text"]) >= 5], decided.schema
 
 
+@pytest.mark.parametrize("operator_id", ["dedup.exact", "dedup.minhash"])
 @pytest.mark.parametrize("partitions", [1, 2, 7, 50])
-def test_rows_and_types_are_a_function_of_the_data(partitions: int) -> None:
-    found = result(partitions)
-    assert found["id"].to_pylist() == [1, 4, 6]
-    assert found.equals(result(1))
+def test_same_rows_and_types_for_any_partitioning(operator_id: str, partitions: int) -> None:
+    ids, schema = outcome(operator_id, partitions)
+    assert ids == [1, 4, 6]
+    assert schema.equals(outcome(operator_id, 1)[1])

@@ -52,7 +52,7 @@ def naive(text: str) -> dict[str, float]:
     """The rules' measures, read off the paper."""
     words = split_words(text)
     signed = [w for w in words if any(category(c)[0] in "LN" for c in w)]
-    lines = text.split("\n")
+    lines = text.removesuffix("\n").split("\n") if text else []
     stripped = [line.strip("".join(SPACES)) for line in lines]
     count = len(words) or 1
     tokens = {token.lower() for token in "".join(" " if c in SPACES else c for c in text).split(" ")}
@@ -62,8 +62,8 @@ def naive(text: str) -> dict[str, float]:
         "mean_word_length": sum(map(len, signed)) / len(signed) if signed else 0.0,
         "hash_ratio": text.count("#") / count,
         "ellipsis_ratio": (text.count("...") + text.count("…")) / count,
-        "bullet_lines": sum(line.startswith(("•", "-")) for line in stripped) / len(lines),
-        "ellipsis_lines": sum(line.endswith(("...", "…")) for line in stripped) / len(lines),
+        "bullet_lines": sum(line.startswith(("•", "-")) for line in stripped) / max(len(lines), 1),
+        "ellipsis_lines": sum(line.endswith(("...", "…")) for line in stripped) / max(len(lines), 1),
         "alphabetic_words": sum(any(category(c)[0] == "L" for c in w) for w in words) / count,
         "stop_words": float(len(bare & set(STOP_WORDS))),
     }

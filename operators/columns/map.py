@@ -120,7 +120,8 @@ def _refuse_kind(kind: Kind) -> None:
     writes=_writes,
     keywords=(
         "new column", "compute column", "derive", "template", "join columns", "combine columns", "concatenate columns",
-        "新列", "计算列", "拼接", "合并列", "模板", "nova coluna", "calcular coluna", "juntar colunas", "modelo de texto",
+        "新列", "计算列", "拼接", "合并列", "模板", "nova coluna", "calcular coluna", "juntar colunas",
+        "modelo de texto",
         "nueva columna", "calcular columna", "unir columnas", "plantilla",
     ),
     reasons=("null_*",),

@@ -13,7 +13,8 @@ from datamill.agents.rules.recipes import is_target_name
 from datamill.agents.rules.request import fold
 from datamill.agents.rules.sources import Source
 from datamill.agents.rules.steps_shape import chat_params, seed_of
-from datamill.agents.rules.train_block import is_available, missing_method, train_block
+from datamill.agents.rules.train_block import TARGET_SHARE, missing_method, train_block
+from datamill.agents.rules.training_words import is_method_available
 
 _EXTENSIONS = {
     ".jsonl": "jsonl",
@@ -33,7 +34,6 @@ _STEP_IDS = {
     "math.verify": "verify", "augment.paraphrase": "paraphrase", "format.chat": "chat", "format.alpaca": "alpaca", "format.preference": "pairs", "sample.random": "sample",
     "sample.stratified": "sample", "split": "split", "mix.concat": "mix", "report.stats": "stats", "filter.topk": "best", "filter.score": "score",
 }  # fmt: skip
-_HOLD_OUT = 0.05
 
 
 @dataclass
@@ -56,6 +56,11 @@ class Assembly:
     unresolved: list[str] = field(default_factory=list)
     new_path: str = "out/clean.jsonl"
     has_input: bool = True
+
+
+def step_name(operator: str) -> str:
+    """Usual id of a step."""
+    return _STEP_IDS.get(operator, operator.split(".")[-1])
 
 
 def identifier(text: str, taken: dict[str, Any] | set[str]) -> str:
@@ -94,7 +99,9 @@ def assemble(reading: Reading, nodes: list[Node]) -> Assembly:
 
 
 def _name(reading: Reading, nodes: list[Node]) -> str:
-    source = next((s.name for s in reading.sources if s.purpose == "input"), "")
+    source = next(
+        (s.name for s in reading.sources if s.purpose == "input"), reading.facts.path if reading.facts else ""
+    )
     stem = PurePosixPath(source.replace("\\", "/")).name.split(".")[0] if source else ""
     verb = (
         nodes[0].capability.split(".")[-1]
@@ -200,7 +207,7 @@ def _chain(reading: Reading, nodes: list[Node], made: Assembly, heads: list[str]
     previous = heads
     produced: set[str] = set()
     for node in nodes:
-        _adapt(node)
+        adapt(node)
         usable = {name: value for name, value in node.params.items() if accepts(node.capability, name)}
         unusable = {name: value for name, value in node.params.items() if name not in usable}
         absent = {m.name for m in made.missing} - {s["operator"] for s in steps}
@@ -210,10 +217,10 @@ def _chain(reading: Reading, nodes: list[Node], made: Assembly, heads: list[str]
         if node.unmet or not installed(node.capability) or dependent:
             waiting.append(len(made.missing))
             last = made.missing[-1].name if waiting[:-1] else None
-            made.missing.append(_missing(node, [*previous, *([last] if last else [])], dependent))
+            made.missing.append(missing_capability(node, [*previous, *([last] if last else [])], dependent))
             produced |= {str(node.params["output"])} if node.params.get("output") else set()
             continue
-        step_id = identifier(_STEP_IDS.get(node.capability, node.capability.split(".")[-1]), taken)
+        step_id = identifier(step_name(node.capability), taken)
         taken.add(step_id)
         step: dict[str, Any] = {"id": step_id, "operator": node.capability, "needs": list(previous)}
         if usable:
@@ -233,7 +240,7 @@ def _chain(reading: Reading, nodes: list[Node], made: Assembly, heads: list[str]
     return previous[0]
 
 
-def _adapt(node: Node) -> None:
+def adapt(node: Node) -> None:
     """`column` and `columns` are one wish; the operator decides how many it takes."""
     for one, many in (("column", "columns"),):
         if one in node.params and not accepts(node.capability, one) and accepts(node.capability, many):
@@ -243,7 +250,8 @@ def _adapt(node: Node) -> None:
             node.params[one] = values[0] if isinstance(values, list | tuple) and values else values
 
 
-def _missing(node: Node, previous: list[str], dependent: bool) -> MissingCapability:
+def missing_capability(node: Node, previous: list[str], dependent: bool = False) -> MissingCapability:
+    """A wish without an operator, in its place after `previous`."""
     capability = CAPABILITIES[node.capability]
     waits = "the same step, once the rows before it exist" if dependent else ""
     offered = node.offered or waits or ", ".join(capability.offered) or "the other steps"
@@ -276,12 +284,13 @@ def _note_unusable(made: Assembly, node: Node, step_id: str, unusable: dict[str,
         )
 
 
-def _format_of(reading: Reading, path: str) -> str:
+def format_of(reading: Reading, path: str, default: str = "jsonl") -> str:
+    """Format of an output: by the ending of its path, else by words such as "as parquet"."""
     suffix = next((kind for ending, kind in _EXTENSIONS.items() if path.endswith(ending)), "")
     if suffix in {"jsonl", "json", "parquet", "csv"}:
         return suffix
     found = _FORMAT_WORDS.search(reading.request.masked)
-    return (found["format"] or found["after"] or found["direct"]) if found else "jsonl"
+    return (found["format"] or found["after"] or found["direct"]) if found else default
 
 
 def _outputs(reading: Reading, nodes: list[Node], made: Assembly, head: str) -> None:
@@ -289,7 +298,7 @@ def _outputs(reading: Reading, nodes: list[Node], made: Assembly, head: str) -> 
     wish = reading.training
     target = next((s for s in reading.sources if s.purpose == "output"), None)
     folder_said = target is not None and (target.name.endswith("/") or "." not in PurePosixPath(target.name).name)
-    kind = _format_of(reading, target.name if target else "")
+    kind = format_of(reading, target.name if target else "")
     stem = identifier(workflow["name"].split("-", 1)[-1], set())
     path = (
         f"{target.name.rstrip('/')}/{stem}.{kind}"
@@ -305,14 +314,14 @@ def _outputs(reading: Reading, nodes: list[Node], made: Assembly, head: str) -> 
     if "read_only" in reading.prohibitions:
         workflow["outputs"] = {}
         return
-    if wish and wish.paradigm == "mix" and not is_available(wish):
+    if wish and wish.paradigm == "mix" and not is_method_available(wish):
         made.missing.append(
             missing_method(wish, reading.request.quote(wish.start, wish.start + 1)).model_copy(
                 update={"after": (head,)}
             )
         )
         wish = None
-    elif wish and not is_available(wish):
+    elif wish and not is_method_available(wish):
         made.missing.append(
             missing_method(wish, reading.request.quote(wish.start, wish.start + 1)).model_copy(
                 update={"after": (head,)}
@@ -485,7 +494,7 @@ def _held_out(reading: Reading, made: Assembly, head: str, path: str) -> str | N
             "id": holdout,
             "operator": "split",
             "needs": chat["needs"],
-            "params": {"ratios": [1 - _HOLD_OUT, _HOLD_OUT], "names": ["train", "target"]},
+            "params": {"ratios": [1 - TARGET_SHARE, TARGET_SHARE], "names": ["train", "target"]},
             "why": "LESS aims at rows it does not train on",
         },
         {
@@ -514,6 +523,6 @@ def _held_out(reading: Reading, made: Assembly, head: str, path: str) -> str | N
         }
     )
     made.assumptions.append(
-        f"no target set named: {_HOLD_OUT:.0%} of the rows{' whose answers are verified' if verified else ''} are held out as target"
+        f"no target set named: {TARGET_SHARE:.0%} of the rows{' whose answers are verified' if verified else ''} are held out as target"
     )
     return _register_target(workflow, target_chat, path)

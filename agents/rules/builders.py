@@ -80,8 +80,8 @@ def build_nodes(reading: Reading, found: Sequence[Wanted], match: Match | None) 
     if match:
         present = {node.capability for node in nodes}
         nodes += [node for node in recipe_nodes(match, reading) if node.capability not in present]
-    elif not nodes:
-        nodes += _cleaning(reading, found)
+    elif not nodes or _listed_alone(reading, found):
+        nodes += [n for n in _cleaning(reading, found) if not any(k.capability == n.capability for k in nodes)]
     nodes = [node for node in nodes if node.capability not in banned]
     return _respecting(reading, nodes)
 
@@ -148,6 +148,16 @@ def _mixing(reading: Reading, found: Sequence[Wanted]) -> list[Node]:
     if re.search(r"(?:no|without|sem|sin) repe\w+|don'?t repeat|不重复|无重复", reading.request.masked):
         nodes[0].params["repeat"] = False
     return nodes
+
+
+def _listed_alone(reading: Reading, found: Sequence[Wanted]) -> bool:
+    """`clean, dedup, format`: one item of a list, not the heading of what follows."""
+    clean = next((w for w in found if w.capability == "clean" and not w.forbidden), None)
+    if clean is None:
+        return False
+    clause = reading.request.clause_at(clean.start)
+    words = reading.request.masked[clause.start : clause.end]
+    return re.fullmatch(r"\s*(?:and |first |please )?[\w-]+(?: (?:it|up|the text))?\s*[,.;]\s*", words) is not None
 
 
 def _cleaning(reading: Reading, found: Sequence[Wanted]) -> list[Node]:

@@ -261,8 +261,8 @@ def _ask_training(reading: Reading, ask: AskFunction) -> None:
         ask("mixture", "mixture_short", ("stop",))
     if wish.method in NEEDS_TARGET and wish.method != "near" and wish.target is None and not _known_target(reading):
         ask("target", "target", method=wish.method.upper())
-    if not wish.model and wish.paradigm != "mix":
-        ask("model", "model", ("tiny", "smollm2"), blocking=not _default_model_fits(reading))
+    if not wish.model and wish.paradigm != "mix" and not _default_model_fits(reading):
+        ask("model", "model", ("tiny", "smollm2"))
 
 
 def _known_target(reading: Reading) -> bool:
@@ -285,6 +285,8 @@ def _ask_checks(reading: Reading, nodes: Sequence[Node], ask: AskFunction) -> No
             and (reading.facts is None or not reading.facts.columns)
         ):
             ask("columns", "columns")
+        if node.capability == "sample.stratified" and node.params.get("fraction") == 1.0:
+            ask("size", "balance")
         rows = sum(facts.rows or 0 for facts in reading.inspection.inputs) if reading.inspection else 0
         wanted = node.params.get("n")
         if node.capability.startswith("sample.") and isinstance(wanted, int) and rows and wanted > rows:

@@ -135,6 +135,12 @@ MESSAGES: Mapping[str, Mapping[str, str]] = {
         "pt": "São pedidas {wanted} linhas e as entradas têm {rows}: usar todas?",
         "es": "Se piden {wanted} filas y las entradas tienen {rows}: ¿usar todas?",
     },
+    "balance": {
+        "en": "How many rows in all, or at most how many of each group?",
+        "zh": "总共要多少行，或者每组最多多少行？",
+        "pt": "Quantas linhas no total, ou no máximo quantas por grupo?",
+        "es": "¿Cuántas filas en total, o como máximo cuántas por grupo?",
+    },
     "method": {
         "en": "{method} is not available yet. Use {offered} instead, or leave training out?",
         "zh": "还不支持 {method}。改用 {offered}，还是先不训练？",

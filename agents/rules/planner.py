@@ -32,7 +32,7 @@ def plan_request(text: str, inspection: Inspection | None = None, previous: Draf
     Returns:
         A draft with verdict `plan`, `clarify` or `refuse`. Nothing runs.
     """
-    if previous is not None and previous.workflow is not None:
+    if previous is not None and (previous.workflow is not None or previous.verdict == "clarify"):
         from datamill.agents.rules.edit import edit_draft
 
         return edit_draft(text, inspection, previous)

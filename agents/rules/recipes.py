@@ -44,6 +44,7 @@ class Recipe(BaseModel):
     Attributes:
         goal: patterns over folded text, one of which must match.
         topic: patterns, one of which must match as well.
+        priority: the greater wins when several fit.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -51,6 +52,7 @@ class Recipe(BaseModel):
     summary: str
     goal: tuple[str, ...]
     topic: tuple[str, ...]
+    priority: int = 1
     steps: tuple[RecipeStep, ...]
 
 
@@ -78,12 +80,13 @@ def recipes() -> tuple[Recipe, ...]:
 def matching_recipe(reading: Reading, usual: re.Match[str] | None) -> Match | None:
     """The recipe whose goal and topic the request names; the one with most topic words wins."""
     text = reading.request.masked
-    best: tuple[int, Match] | None = None
+    best: tuple[tuple[int, int], Match] | None = None
     for recipe in recipes():
         goal = next((found for pattern in recipe.goal if (found := re.search(_spelled(pattern), text))), usual)
         topics = [found for pattern in recipe.topic for found in re.finditer(pattern, text)]
-        if goal and topics and (best is None or len(topics) > best[0]):
-            best = (len(topics), Match(recipe, goal.start(), reading.request.quote(goal.start(), goal.end())))
+        rank = (recipe.priority, len(topics))
+        if goal and topics and (best is None or rank > best[0]):
+            best = (rank, Match(recipe, goal.start(), reading.request.quote(goal.start(), goal.end())))
     return best[1] if best else None
 
 

@@ -99,6 +99,8 @@ def sampling_nodes(reading: Reading, found: tuple[Wanted, ...]) -> list[Node]:
         ):
             params["allocation"] = "equal"
         params["by"] = [by or "source"]
+        if not {"n", "fraction", "max_per_group"} & set(params):
+            params["fraction"] = 1.0  # no size said: all rows, and a question about it
         return [node(reading, at, params, "sample.stratified")]
     if len(params) == 1 and params["seed"] is None or (len(params) == 1):
         return []
@@ -323,6 +325,13 @@ def build_chat(reading: Reading, wanted: Wanted) -> list[Node]:
     return [node(reading, wanted, chat_params(reading) | ({"style": style} if style else {}))]
 
 
+def build_generic(reading: Reading, wanted: Wanted) -> list[Node]:
+    """`format` without saying how: chats, which every template can read."""
+    if any(w.capability in {"format.chat", "format.alpaca", "format.preference"} for w in reading.mentions):
+        return []
+    return [node(reading, wanted, chat_params(reading), "format.chat")]
+
+
 def chat_params(reading: Reading) -> dict[str, Any]:
     """Columns of `format.chat`: a conversation when there is one, else question and answer."""
     facts = reading.facts
@@ -400,6 +409,7 @@ BUILDERS: dict[str, Builder] = {
     "columns.cast": build_cast,
     "report.stats": build_stats,
     "format.chat": build_chat,
+    "format.generic": build_generic,
     "format.alpaca": build_alpaca,
     "format.preference": build_preference,
 }

@@ -11,6 +11,12 @@ from datamill.training.registry import selectors
 BATCH, ACCUMULATION = 2, 4
 """Micro-batch and accumulation of a draft when the request gives none."""
 
+TOKEN_BUDGET = 60_000
+"""Tokens that training and scoring together may put through the model of a draft nobody sized."""
+CHARS_PER_TOKEN, TEMPLATE_TOKENS = 3.5, 20
+TARGET_SHARE = 0.05
+"""Share of the rows held out as target when none is named."""
+
 _TEMPLATES = (
     ("qwen", "qwen"),
     ("llama-3", "llama3"),
@@ -25,13 +31,6 @@ _TEMPLATES = (
     ("baichuan", "baichuan2"),
     ("internlm", "intern2"),
 )
-
-
-def is_available(wish: TrainingWish) -> bool:
-    """Whether the training layer can do what is wished."""
-    if wish.paradigm == "static":
-        return True
-    return wish.paradigm == "select" and wish.method in selectors()
 
 
 def missing_method(wish: TrainingWish, quote: str) -> MissingCapability:
@@ -110,6 +109,22 @@ def train_block(
     return block, assumptions
 
 
+def _affordable_window(reading: Reading, section: dict[str, Any], rows_a_step: int, pool: int) -> int | None:
+    """Candidate rows a round that keep a run of the demo's size within `TOKEN_BUDGET`; None where the pool is unknown.
+
+    Tokens are characters over `CHARS_PER_TOKEN`. Training rows and, each round, the target rows are paid first.
+    """
+    if reading.facts is None or not pool:
+        return None
+    chars = sum(c.mean_chars for c in reading.facts.columns if c.name in reading.text())
+    tokens_a_row = chars / CHARS_PER_TOKEN + TEMPLATE_TOKENS
+    rounds, update = section["update_times"], section["update_step"]
+    trained = (section["warmup_step"] + rounds * update) * rows_a_step
+    scored = (TOKEN_BUDGET / tokens_a_row - trained) / rounds - pool * TARGET_SHARE
+    window = max(int(scored), 2 * update * rows_a_step)
+    return window if window < pool else None
+
+
 def _selection(reading: Reading, wish: TrainingWish, factory: dict[str, Any]) -> tuple[dict[str, Any], list[str]]:
     said, notes = wish.settings, []
     section: dict[str, Any] = {"train_type": PARADIGMS[wish.paradigm], "component_name": wish.method}
@@ -126,8 +141,15 @@ def _selection(reading: Reading, wish: TrainingWish, factory: dict[str, Any]) ->
     section |= {
         "warmup_step": said.get("warmup_steps", 5),
         "update_step": update,
-        "update_times": said.get("update_times", 3),
+        "update_times": said.get("update_times", 2),
     }
+    affordable = None if ratio else _affordable_window(reading, section, rows_a_step, pool)
+    if affordable:
+        section["candidate_window"] = affordable
+        notes.append(
+            f"each round scores {affordable} candidate rows, about {TOKEN_BUDGET:,} tokens through the model in all; "
+            "candidate_window: null scores the whole pool"
+        )
     if ratio:
         window = math.ceil(update * rows_a_step / ratio - 1e-9)
         section["candidate_window"] = window

@@ -12,6 +12,7 @@ from datamill.agents.rules.columns import named_columns
 from datamill.agents.rules.quantities import Quantity, quantities
 from datamill.agents.rules.request import Request
 from datamill.agents.rules.sources import Source, model_name
+from datamill.training.registry import selectors
 
 PARADIGMS = {
     "select": "dynamic_select",
@@ -26,7 +27,7 @@ _TRAIN = re.compile(
     r"\bdpo\b(?! (?:set|data|pairs|dataset|format))|\bkto\b|\bq?lora\b|\bpre-?train\w*|\btrein[aeo]\w*|\bentren[ae]\w*|\bajust(?:a|ar|e)\b|\bafin(?:a|ar|e)\b|微调|训练(?!集|数据|样本|语料)|预训练"
 )
 _NOT_TRAIN = re.compile(
-    r"(?:for|before|prior to|antes (?:de|do|da)|para (?:o |a |el |la |un |um )?|ready (?:to|for)|用于|以便|适合|供|做成?|准备|in) ?(?:the |later |a |my |our )*(?:sft|dpo|training|train|fine-?\s?tun\w*|treino|treinamento|treinar|treina\w*|entren\w*|ajuste|微调|训练|预训练|pre-?train\w*)\b(?! (?:\ue004|on|with|using))"
+    r"(?:for|before|prior to|antes (?:de|do|da)|para (?:o |a |el |la |un |um )?|ready (?:to|for)|用于|以便|适合|供|做成?|准备|in) ?(?:the |later |a |my |our |(?:math|code|chat|web|dialog\w*|instruction|reasoning|domain|legal|medical|later|future|downstream|some) )*(?:sft|dpo|training|train|fine-?\s?tun\w*|treino|treinamento|treinar|treina\w*|entren\w*|ajuste|微调|训练|预训练|pre-?train\w*)\b(?! (?:\ue004|on|with|using))"
     r"|(?:用于|做|准备|before|for|para) ?(?:sft|微调|训练|预训练)|(?:sft|dpo|训练|微调)[ ]?(?:set|data|dataset|数据集?|集|用)|treino\s?[/e]|train\s?[/,]|conjunto de (?:treino|entrenamiento)|data de trein\w+|datos de entren\w+|dados de trein\w+"
 )
 _METHODS: tuple[tuple[str, str, str], ...] = (
@@ -140,6 +141,20 @@ def training_wish(request: Request, found: tuple[Source, ...]) -> TrainingWish |
     wish.target = next((source for source in found if source.purpose == "target"), None)
     _fill_numbers(wish, request)
     return wish
+
+
+def is_method_available(wish: TrainingWish) -> bool:
+    """Whether the training layer can do what is wished."""
+    if wish.paradigm == "static":
+        return True
+    return wish.paradigm == "select" and wish.method in selectors()
+
+
+def training_numbers(request: Request) -> dict[str, Any]:
+    """Training numbers of a text that need not speak of training otherwise."""
+    wish = TrainingWish(paradigm="static")
+    _fill_numbers(wish, request)
+    return wish.settings
 
 
 def _is_mixture(request: Request) -> bool:

@@ -47,7 +47,7 @@ CUES: tuple[Cue, ...] = (
     _cue(
         "dedup.minhash",
         "operation",
-        r"near[- ]?(?:exact )?(?:de-?)?dup\w*(?:[- ]?(?:removal|detection))?|near[- ]identical\w*|fuzzy(?:[- ]?(?:de-?dup\w*|dup\w*|match\w*|stuff|hash\w*))?|"
+        r"near[- ]?de-?dup\w*|near[- ]?dup(?:licate)?s?[- ](?:removal|detection|filter\w*|step|pass)|near[- ]identical\w*|fuzzy(?:[- ]?(?:de-?dup\w*|dup\w*|match\w*|stuff|hash\w*))?|"
         r"min-?hash\w*|\blsh\b|simhash",
         r"de-?dup\w* (?:aproximad\w*|difus\w*)|近似去重|模糊去重|模糊匹配|近重复去重|相似去重",
     ),
@@ -192,7 +192,7 @@ CUES: tuple[Cue, ...] = (
     _cue(
         "math.verify",
         "operation",
-        r"math[-_. ]?verif\w*|verif\w* (?:\w+ ){0,4}(?:answers?|math|solutions?|calculat\w*|arithmetic|results?|finals?|annotations?)|check (?:\w+ ){0,4}(?:math|calculations?|arithmetic|final answers?|answers? (?:against|match\w*|with))|"
+        r"math[-_. ]?verif\w*|verif\w*[^,.;]{0,24}(?:<<|####)|check\w*[^,.;]{0,24}<<|<<[^>]{0,20}>>|verif\w* (?:\w+ ){0,4}(?:answers?|math|solutions?|calculat\w*|arithmetic|results?|finals?|annotations?)|check (?:\w+ ){0,4}(?:math|calculations?|arithmetic|final answers?|answers? (?:against|match\w*|with))|"
         r"verif\w* (?:\w+ ){0,4}(?:respostas?|respuestas?|contas|cuentas|soluc\w*|resultados?|calculos?)|confer\w* (?:\w+ ){0,3}(?:respostas?|contas|resultado\w*)|comprueb\w* (?:\w+ ){0,4}(?:respuestas?|resultado\w*|cuentas)|"
         r"答案.{0,4}(?:校验|验证|核对|检查)|(?:校验|验证|核对|检查).{0,8}(?:答案|计算|结果|算式)|标准答案",
     ),
@@ -343,6 +343,11 @@ CUES: tuple[Cue, ...] = (
         "format.chat",
         "operation",
         r"share-?gpt|chat ?(?:format|ml|style)|chatml|messages format|openai (?:chat )?format|(?:to|as|into|in) (?:the )?(?:chat|messages|conversation)\b(?! data)|formato (?:de )?(?:chat|conversa\w*|sharegpt|mensagens|mensajes)|对话格式|聊天格式|messages 格式|多轮格式",
+    ),
+    _cue(
+        "format.generic",
+        "operation",
+        r"\bformat(?:ting)?\b(?= ?(?:,|$|\.|and |it |them |the rows|everything|for (?:sft|training|chat)))|\bformate\w* (?:para|los|os|as|las)|\bformatear\b|格式化|转(?:成|为)?训练格式",
     ),
     _cue(
         "format.alpaca",

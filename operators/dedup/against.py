@@ -8,6 +8,7 @@ worker, a saved index as memory-mapped files.
 """
 
 from collections.abc import Mapping
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
@@ -54,7 +55,7 @@ def index_of_dataset(old: Dataset, new: Dataset, column: str, settings: SketchSe
     found = pl.DataFrame(sets.collect())
     ordered = pl.DataFrame(index.rows).select(ID).join(found, on=ID, how="left", maintain_order="left")
     shingles, limits = _flattened(ordered.get_column("set"))
-    return MinHashIndex(index.settings, index.rows, index.keys, index.owners, index.contents, shingles, limits)
+    return replace(index, shingles=shingles, limits=limits)
 
 
 def index_dataset(data: Dataset, column: str, settings: SketchSettings, *, sets: bool) -> MinHashIndex:

@@ -34,7 +34,8 @@ def rank_values(table: pa.Table, keep: str, text_columns: tuple[str, ...]) -> pa
     """What `keep` ranks rows by, float64, higher first: nothing, code points of the texts, or the best column."""
     name = best_column(keep)
     if name is not None:
-        return pc.if_else(pc.is_nan(column := table[name].cast(pa.float64())), None, column)
+        column = table[name].cast(pa.float64(), safe=False)  # integers beyond 2^53 may tie: then order decides
+        return pc.if_else(pc.is_nan(column), None, column)
     if keep == "longest":
         lengths = [pc.fill_null(pc.utf8_length(table[c].cast(pa.string())), 0) for c in text_columns]
         total = lengths[0]

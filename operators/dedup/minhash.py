@@ -7,6 +7,9 @@ whole. With `verify: jaccard` no row leaves without a compared pair whose exact 
 Candidates: two texts meet when all `rows` minima of one of `bands` bands agree; with verification two rows fewer
 are asked of a band, which finds a superset at a higher recall, and the exact comparison removes the excess.
 
+Under `unit: auto` a text is shingled by words or by characters as its own script asks; two texts on different sides
+of that line share no shingle.
+
 Cost: about 1 CPU second for 200 MB of English text, verified about twice that; see `benchmarks/minhash.py`.
 
 Source: Broder (1997); FineWeb (Penedo et al. 2024) for 14 x 8 over word 5-grams.
@@ -19,6 +22,7 @@ from typing import Annotated, Any, Literal
 
 import polars as pl
 import pyarrow as pa
+import pyarrow.compute as pc
 from pydantic import Field, model_validator
 
 from datamill.errors import DatamillError, ExitCode
@@ -157,9 +161,18 @@ def _check(params: MinHashParams) -> Sequence[tuple[str, str, str]]:
         found.append(("warning", "bands", message))
     if params.against is not None and params.save_index == params.against:
         found.append(("error", "save_index", "an index cannot be read and replaced by one step; name another folder"))
+    if params.save_index is not None and not _inside_project(params.save_index):
+        found.append(
+            ("error", "save_index", "an index is written inside the project; give a relative path without `..`")
+        )
     if params.against is not None and params.keep != "first":
         found.append(("warning", "keep", "keep has no effect with against: every matched new row leaves"))
     return found
+
+
+def _inside_project(folder: str) -> bool:
+    path = Path(folder)
+    return not path.is_absolute() and ".." not in path.parts and path != Path()
 
 
 def _reads(params: MinHashParams) -> Sequence[Need]:
@@ -222,13 +235,13 @@ def decision_table(table: pa.Table, *, decided: pa.Table, params: MinHashParams)
     from datamill.services.minhash.sketch import blank_mask
 
     null = table[params.column].is_null()
-    if params.on_null == "error" and any(null.to_pylist()):
+    if params.on_null == "error" and pc.any(null).as_py():
         raise DatamillError(
             "DM-DEDUP-007", f"column `{params.column}` is null in a row", field="params.on_null",
             fix="set on_null: keep or drop",
         )  # fmt: skip
     blank = pl.Series(blank_mask(table[params.column]))
-    missing = pl.Series(null.to_numpy(zero_copy_only=False) if hasattr(null, "combine_chunks") else null)
+    missing = pl.Series(null.to_pylist(), dtype=pl.Boolean)
     rows = pl.DataFrame({ID: pl.from_arrow(table[ID])})
     empty_fate = Fate.DROPPED if params.on_empty == "drop" else Fate.NOTED
     null_fate = pl.lit(str(Fate.DROPPED)) if params.on_null == "drop" else pl.lit(None, pl.String)
@@ -264,7 +277,7 @@ def _against(data: Dataset, older: MinHashIndex, params: MinHashParams) -> pa.Ta
 
 def _save(data: Dataset, decided: pa.Table, older: MinHashIndex | None, params: MinHashParams, folder: Path) -> None:
     """Index what remains; after a run against a saved index, that index and the new rows that stay."""
-    gone = decided.filter(pa.compute.is_valid(decided["fate"])).select([ID])
+    gone = decided.filter(pc.is_valid(decided["fate"])).select([ID])
     settings = params.settings()
     index = index_dataset(data.anti_join(gone, ID), params.column, settings, sets=settings.verify == "jaccard")
     if older is not None and is_path(params.against or ""):

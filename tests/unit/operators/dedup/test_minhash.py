@@ -64,6 +64,8 @@ def test_ties_go_to_the_first_and_absent_scores_lose(decide: Any, make: Any) -> 
     assert kept(decide("dedup.minhash", make(texts), keep="longest")) == ["r0"]
     scores = pa.array([None, float("nan"), -1.0, None])
     assert kept(decide("dedup.minhash", make(texts, score=scores), keep="best:score")) == ["r2"]
+    huge = pa.array([1, 2**53 + 1, 2**62, -(2**62)])
+    assert kept(decide("dedup.minhash", make(texts, score=huge), keep="best:score")) == ["r2"]
     assert kept(decide("dedup.minhash", make(texts, score=pa.nulls(4, pa.float64())), keep="best:score")) == ["r0"]
 
 
@@ -177,6 +179,9 @@ def test_contradictions_are_found() -> None:
         MinHashParams(against="old", action="drop_all")
     same = OPERATOR.check(MinHashParams(against="./i", save_index="./i"))
     assert same[-1][:2] == ("error", "save_index")
+    for outside in ("/tmp/index", "../index", "a/../../b", "."):
+        assert OPERATOR.check(MinHashParams(save_index=outside))[-1][:2] == ("error", "save_index")
+    assert len(OPERATOR.check(MinHashParams(save_index="indexes/math"))) == 1
     useless = OPERATOR.check(MinHashParams(against="old", keep="longest"))
     assert useless[-1][:2] == ("warning", "keep")
 

@@ -49,7 +49,7 @@ def test_round_trip(tmp_path: Path) -> None:
     save_index(index, tmp_path / "deep" / "index")
     loaded = load_index(tmp_path / "deep" / "index", SETTINGS)
     assert loaded.rows.equals(index.rows)
-    for name in ("keys", "owners", "contents", "shingles", "limits"):
+    for name in ("keys", "owners", "contents", "order", "shingles", "limits"):
         assert np.array_equal(getattr(loaded, name), getattr(index, name)), name
     assert [path.name for path in (tmp_path / "deep").iterdir()] == ["index"]
 
@@ -76,7 +76,7 @@ def test_a_crowded_key_is_capped_at_its_first_rows() -> None:
 def test_joined_index_equals_one_made_at_once() -> None:
     joined, whole = make(TEXTS[:2]).joined(make(TEXTS[2:], first=2)), make()
     assert joined.rows.equals(whole.rows)
-    for name in ("keys", "owners", "contents", "shingles", "limits"):
+    for name in ("keys", "owners", "contents", "order", "shingles", "limits"):
         assert np.array_equal(getattr(joined, name), getattr(whole, name)), name
 
 

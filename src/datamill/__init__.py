@@ -15,10 +15,11 @@ _PUBLIC = {
     "ask": "datamill.api",
     "load": "datamill.api",
     "train": "datamill.api",
+    "aask": "datamill.api",
     "Workflow": "datamill.api",
 }
 
-__all__ = ["DatamillError", "Plan", "Workflow", "__version__", "ask", "load", "train"]
+__all__ = ["DatamillError", "Plan", "Workflow", "__version__", "aask", "ask", "load", "train"]
 
 
 def __getattr__(name: str) -> Any:

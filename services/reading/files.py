@@ -6,6 +6,7 @@ never silence. Costs: one small read per file.
 """
 
 import glob
+import json
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
@@ -90,9 +91,13 @@ def detect_format(path: Path, encoding: str = "utf-8") -> Format:
     named = suffix_format(path)
     if head.startswith(b"PAR1"):
         return "parquet"
-    if b"\0" in head[:4096]:
+    if _is_binary(head[:4096], named):
         raise DatamillError(
-            "DM-READ-007", "the file is binary and of no known format", file=str(path), expected=", ".join(FORMATS)
+            "DM-READ-007",
+            "the file is binary and of no known format",
+            file=str(path),
+            expected=", ".join(FORMATS),
+            fix="if it is UTF-16 text without a byte order mark, set params.encoding: utf-16-le",
         )
     if named in {"csv", "tsv", "txt"}:
         return named
@@ -110,8 +115,8 @@ def json_shape(head: bytes, named: Format) -> Format | None:
     """`jsonl` or `json` by the first bytes of decompressed text, None when it does not look like JSON.
 
     An object that is complete on the first line and followed by more lines is JSON Lines, one that is not complete
-    there is a document, a single line is what the name says. An array is a document unless it is complete on the first line,
-    lines follow and the name says JSON Lines.
+    there is a document, a single line is what the name says. An array is a document unless it is complete on the
+    first line, lines follow and the name says JSON Lines.
     """
     text = head.lstrip()
     if text[:1] not in {b"[", b"{"}:
@@ -120,8 +125,8 @@ def json_shape(head: bytes, named: Format) -> Format | None:
     try:
         first = orjson.loads(line)
     except orjson.JSONDecodeError:
-        # Broken or cut off: for an object the name decides, an array that opens alone is a document.
-        if text[:1] == b"[":
+        # Broken, cut off, or a document over several lines: an array that opens alone is a document.
+        if text[:1] == b"[" or _is_document(text):
             return "json"
         return "json" if named == "json" and not _looks_like_lines(text) else "jsonl"
     if isinstance(first, list) and (named == "json" or not rest.strip()):
@@ -137,15 +142,24 @@ def suffix_format(path: Path) -> Format | None:
     return SUFFIXES.get(names.suffix)
 
 
+def _is_binary(head: bytes, named: Format | None) -> bool:
+    """A stray NUL happens in real text; many of them, or one in a file of unknown kind, mean something else."""
+    num_nul = head.count(b"\0")
+    return num_nul > 0 and (named is None or num_nul > 0.05 * len(head))
+
+
+def _is_document(text: bytes) -> bool:
+    try:
+        json.loads(text)
+    except (ValueError, RecursionError):
+        return False
+    return True
+
+
 def _looks_like_lines(text: bytes) -> bool:
-    """Whether later lines are objects of their own although the first one is broken."""
-    for line in text.split(b"\n")[1:20]:
-        if line.lstrip()[:1] == b"{":
-            try:
-                return isinstance(orjson.loads(line), dict)
-            except orjson.JSONDecodeError:
-                continue
-    return False
+    """Whether most of the next lines are objects of their own although the first one is broken."""
+    lines = [line for line in text.split(b"\n")[1:20] if line.strip()]
+    return 2 * sum(line.lstrip()[:1] == b"{" and _is_document(line) for line in lines) > len(lines)
 
 
 def _candidates(spec: SourceSpec) -> tuple[list[Path], Path, bool]:

@@ -1,6 +1,5 @@
 """From a profile to the schema that every reader of the source uses, and what people should know about it."""
 
-from collections.abc import Mapping
 from typing import Final
 
 import pyarrow as pa
@@ -118,16 +117,9 @@ def _free_name(key: str, profile: Profile) -> str:
 
 def _column_findings(spec: SourceSpec, key: str, column: ColumnProfile, num_rows: int) -> list[Issue]:
     findings = []
-    dtype, _ = resolve(column)
-    kinds = sorted((first.order, _SPOKEN.get(kind, kind), first.place) for kind, first in column.kinds.items())
-    shown: Mapping[str, str] = {kind: place for _, kind, place in reversed(kinds)}
-    widened = set(shown) == {"integer", "number"} and dtype == "double"
-    if key not in spec.cast and (len(shown) > 1 or "bigint" in column.kinds) and not widened:
-        (first, at), *more = sorted(shown.items(), key=lambda item: [k for _, k, _ in kinds].index(item[0]))
-        others = "".join(f", {kind} first at {place}" for kind, place in more)
-        how = "as JSON text" if dtype == "json" else "as text, every value as written"
-        message = f"column `{key}` holds {first} first at {at}{others}; it is read {how}"
+    if key not in spec.cast and (mixture := _mixture(column)):
         fix = f"set params.cast: {{{key}: string}} (or int64, double, bool, json)"
+        message = f"column `{key}` holds {mixture}"
         findings.append(Issue("DM-READ-103", message, severity="warning", file=spec.path, field=key, fix=fix))
     missing = num_rows - column.num_values
     if missing:
@@ -135,3 +127,23 @@ def _column_findings(spec: SourceSpec, key: str, column: ColumnProfile, num_rows
         context = {"column": key, "missing": missing, "rows": num_rows}
         findings.append(Issue("DM-READ-104", message, severity="note", file=spec.path, field=key, context=context))
     return findings
+
+
+def _mixture(column: ColumnProfile) -> str | None:
+    """What is mixed in a column, with the first place of each kind; None for a column of one kind."""
+    dtype, _ = resolve(column)
+    # Where inner types first disagree depends on how the data was cut, so that place is not shown.
+    kinds = sorted((first.order, kind, first.place) for kind, first in column.kinds.items() if kind != "irregular")
+    shown: dict[str, str] = {}
+    for _, kind, place in kinds:
+        shown.setdefault(_SPOKEN.get(kind, kind), place)
+    if dtype == "json":
+        how = "it is read as JSON text"
+        if len(shown) == 1:
+            inner = "whose keys or inner types differ" if "object" in shown else "whose inner types differ"
+            return f"{next(iter(shown))}s {inner}; {how}"
+    elif dtype == "string" and (len(shown) > 1 or "bigint" in column.kinds):
+        how = "it is read as text, every value as written"
+    else:
+        return None
+    return ", ".join(f"{kind} first at {place}" for kind, place in shown.items()) + f"; {how}"

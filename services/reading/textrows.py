@@ -75,7 +75,7 @@ def _joined(blocks: Iterator[RecordBlock], spec: SourceSpec) -> Iterator[Block]:
                 num_blank += 1
                 group.close(done, bad)
         if whole and bad:
-            group.refuse(bad)
+            group.refuse()
         yield _as_block(done, bad, num_blank)
     done, bad = [], []
     group.close(done, bad, whole=whole)
@@ -90,23 +90,21 @@ class _Group:
         self._lines: list[bytes] = []
         self._start = (0, 0)
         self._size = 0
-        self._end = 0
+        self._refused = False
 
     def add(self, raw: bytes, offset: int, line: int) -> None:
         """Take in the next line; above the limit only the size is kept."""
+        if self._refused:
+            return
         if not self._size:
             self._start = (offset, line)
         self._size += len(raw) + 1
-        self._end = offset + len(raw)
         if self._size - 1 <= self._max or not self._lines:
             self._lines.append(raw)
 
-    def refuse(self, bad: list[BadRecord]) -> None:
-        """A part of the row was refused: no row can be made of the rest."""
-        if self._lines:
-            bad.append(
-                BadRecord(*self._start, "too_long", "a part of the text was refused", self._lines[0][:HEAD_BYTES])
-            )
+    def refuse(self) -> None:
+        """A part of the row was refused already: no row is made of the rest, now or later."""
+        self._refused = True
         self._lines, self._size = [], 0
 
     def close(self, done: list[tuple[bytes, int, int]], bad: list[BadRecord], *, whole: bool = False) -> None:

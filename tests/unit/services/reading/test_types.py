@@ -85,6 +85,19 @@ def test_the_warning_names_column_rows_and_types() -> None:
     assert "cast" in issue.fix
 
 
+@pytest.mark.parametrize(
+    ("values", "words"),
+    [
+        (["[1]", '["a"]'], "arrays whose inner types differ; it is read as JSON text"),
+        ([f'{{"k{i}": {i}}}' for i in range(5)], "objects whose keys or inner types differ"),
+        (["123456789012345678901"], "integer beyond 64 bits first at in.jsonl:1; it is read as text"),
+    ],
+)
+def test_warnings_about_one_kind(values: list[str], words: str) -> None:
+    (issue,) = [i for i in read_values(*values).findings if i.code == "DM-READ-103"]
+    assert words in issue.message
+
+
 def test_plain_columns_give_no_warning() -> None:
     assert codes(read_values("1", "2.5", "3")) == []
 

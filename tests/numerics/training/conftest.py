@@ -1,6 +1,7 @@
 """A tiny Qwen2 with LoRA in float64, rows of unequal length, and the naive batch-1 loop everything is compared with."""
 
 from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -14,7 +15,7 @@ from datamill.training.contracts import AdamMoments, ScoringContext, ScoringRows
 VOCABULARY = 23
 
 
-def build_model(dtype=torch.float64, seed=0, dropout=0.1, bias="none"):
+def build_model(dtype: Any = torch.float64, seed: Any = 0, dropout: Any = 0.1, bias: Any = "none") -> Any:
     from peft import LoraConfig, get_peft_model
     from transformers import Qwen2Config, Qwen2ForCausalLM
 
@@ -39,14 +40,14 @@ def build_model(dtype=torch.float64, seed=0, dropout=0.1, bias="none"):
 class Corpus:
     """Rows of token ids with a masked prompt; ids need not start at zero."""
 
-    def __init__(self, lengths, first_id=0, seed=3, pad=0):
+    def __init__(self, lengths: Any, first_id: Any = 0, seed: Any = 3, pad: Any = 0) -> None:
         rng = np.random.default_rng(seed)
         self.rows = {first_id + i: rng.integers(1, VOCABULARY, n).tolist() for i, n in enumerate(lengths)}
         self.ids = np.array(list(self.rows), dtype=np.int64)
         self.lengths = np.array([len(r) for r in self.rows.values()], dtype=np.int64)
         self.pad = pad
 
-    def collate(self, ids):
+    def collate(self, ids: Any) -> Any:
         width = max(len(self.rows[i]) for i in ids) + self.pad
         batch = {key: torch.zeros(len(ids), width, dtype=torch.long) for key in ("input_ids", "attention_mask")}
         batch["labels"] = torch.full((len(ids), width), -100)
@@ -57,11 +58,11 @@ class Corpus:
             batch["labels"][place, 2 : len(row)] = row[2:]
         return batch
 
-    def scoring_rows(self, groups=None):
+    def scoring_rows(self, groups: Any = None) -> Any:
         return ScoringRows(self.ids, self.lengths, self.collate, None if groups is None else np.asarray(groups))
 
 
-def naive_gradients(model, corpus):
+def naive_gradients(model: Any, corpus: Any) -> Any:
     """Gradients of each row's mean loss by parameter name, one unpadded row at a time.
 
     The loss is written out because Hugging Face's rounds logits to float32.
@@ -81,11 +82,11 @@ def naive_gradients(model, corpus):
     return found
 
 
-def _unpadded(corpus):
+def _unpadded(corpus: Any) -> Any:
     return SimpleNamespace(rows=corpus.rows, pad=0)
 
 
-def warmed_up(model, corpus, steps=5):
+def warmed_up(model: Any, corpus: Any, steps: Any = 5) -> Any:
     """A real AdamW after `steps` steps, and its moments by parameter name."""
     optimizer = torch.optim.AdamW([p for p in model.parameters() if p.requires_grad], lr=1e-3, betas=(0.9, 0.99))
     for _ in range(steps):
@@ -100,23 +101,23 @@ def warmed_up(model, corpus, steps=5):
     return optimizer, moments
 
 
-def flat(gradients):
+def flat(gradients: Any) -> Any:
     return torch.cat([gradients[name].flatten() for name in sorted(gradients)])
 
 
-def relative(found, expected):
+def relative(found: Any, expected: Any) -> Any:
     return float((found - expected).norm() / expected.norm())
 
 
 @pytest.fixture
-def tiny():
+def tiny() -> Any:
     """Everything a numerics test needs, freshly built."""
     model = build_model()
     corpus = Corpus([9, 5, 12, 7, 7, 4, 10])
     targets = Corpus([6, 8, 5, 11], first_id=100, seed=4)
     optimizer, moments = warmed_up(model, corpus)
 
-    def context(**changes):
+    def context(**changes: Any) -> Any:
         values = {"model": model, "rows": corpus.scoring_rows(), "targets": targets.scoring_rows([0, 0, 1, 1]),
                   "moments": moments, "token_budget": 30}  # fmt: skip
         return ScoringContext(**(values | changes))

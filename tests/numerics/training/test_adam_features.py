@@ -1,5 +1,7 @@
 """The Adam feature is the step a real optimizer would take; other tools' forms on request."""
 
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -14,11 +16,11 @@ pytestmark = pytest.mark.train
 M, V, G = ([0.1, -0.2, 0.0], [0.04, 0.01, 0.0], [1.0, 0.5, 1e-4])
 
 
-def moments(step=9, v=V):
+def moments(step: Any = 9, v: Any = V) -> Any:
     return AdamMoments(torch.tensor(M, dtype=torch.float64), torch.tensor(v, dtype=torch.float64), step)
 
 
-def feature(compat, **changes):
+def feature(compat: Any, **changes: Any) -> Any:
     gradient = torch.tensor([G], dtype=torch.float64)
     return adam_feature(gradient, moments(**changes), "w", compat)[0].tolist()
 
@@ -30,17 +32,17 @@ def feature(compat, **changes):
         ("official", [0.93880107, -1.28467467, 0.09995004]),
     ],
 )
-def test_golden_forms_of_other_tools(compat, golden):
+def test_golden_forms_of_other_tools(compat: Any, golden: Any) -> None:
     assert feature(compat) == pytest.approx(golden, abs=1e-6)
 
 
-def test_golden_form_of_the_paper_masks_a_coordinate_never_touched():
+def test_golden_form_of_the_paper_masks_a_coordinate_never_touched() -> None:
     assert feature("none") == pytest.approx([0.14381408, -0.19679822, 0.0], abs=1e-7)
     barely = feature("none", v=[0.04, 0.01, 1e-300])
     assert barely == pytest.approx([0.14381408, -0.19679822, 0.48427359], abs=1e-7)
 
 
-def test_a_real_optimizer_moves_by_the_feature():
+def test_a_real_optimizer_moves_by_the_feature() -> None:
     weight = torch.nn.Parameter(torch.zeros(3, dtype=torch.float64))
     optimizer = torch.optim.Adam([weight], lr=0.01)
     optimizer.state[weight] = {
@@ -52,7 +54,7 @@ def test_a_real_optimizer_moves_by_the_feature():
     np.testing.assert_allclose(weight.detach(), -0.01 * np.array(feature("none", v=[0.04, 0.01, 1e-300])), rtol=1e-12)
 
 
-def test_samples_are_mapped_independently_and_the_gradient_is_left_alone():
+def test_samples_are_mapped_independently_and_the_gradient_is_left_alone() -> None:
     generator = torch.Generator().manual_seed(0)
     gradients = torch.randn(5, 4, 3, generator=generator)
     state = AdamMoments(
@@ -75,6 +77,6 @@ def test_samples_are_mapped_independently_and_the_gradient_is_left_alone():
         AdamMoments(torch.zeros(6), torch.zeros(6), 4),
     ],
 )
-def test_missing_or_sharded_moments_are_refused(bad):
+def test_missing_or_sharded_moments_are_refused(bad: Any) -> None:
     with pytest.raises(DatamillError, match=r"DM-SIG-104.*`layer\.weight`"):
         adam_feature(torch.zeros(2, 3), bad, "layer.weight")

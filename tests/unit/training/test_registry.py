@@ -2,6 +2,7 @@
 
 import sys
 from importlib.metadata import EntryPoint
+from typing import Any
 
 import pytest
 
@@ -10,7 +11,7 @@ from datamill.training import registry
 from datamill.training.contracts import SignalRequest
 
 
-def test_an_unknown_selector_meets_its_nearest_match():
+def test_an_unknown_selector_meets_its_nearest_match() -> None:
     with pytest.raises(DatamillError) as caught:
         registry.build_selector("lesss")
     (issue,) = caught.value.issues
@@ -19,7 +20,7 @@ def test_an_unknown_selector_meets_its_nearest_match():
     assert caught.value.exit_code is ExitCode.INVALID
 
 
-def test_an_unknown_parameter_meets_its_nearest_match():
+def test_an_unknown_parameter_meets_its_nearest_match() -> None:
     with pytest.raises(DatamillError) as caught:
         registry.build_selector("less", {"proj_dims": 4096})
     (issue,) = caught.value.issues
@@ -27,18 +28,18 @@ def test_an_unknown_parameter_meets_its_nearest_match():
     assert "`less` has no parameter `proj_dims`" in issue.message
 
 
-def test_all_bad_parameters_come_in_one_report():
+def test_all_bad_parameters_come_in_one_report() -> None:
     with pytest.raises(DatamillError) as caught:
         registry.build_selector("less", {"proj_dim": 0, "gradient_type": "adamw", "sed": 1})
     assert [issue.field.rpartition(".")[2] for issue in caught.value.issues] == ["gradient_type", "proj_dim", "sed"]
 
 
-def test_a_method_without_parameters_says_so():
+def test_a_method_without_parameters_says_so() -> None:
     with pytest.raises(DatamillError, match="none at all"):
         registry.build_selector("random", {"seed": 1})
 
 
-def test_keys_of_dataflex_that_mean_nothing_here_are_left_out_with_a_note():
+def test_keys_of_dataflex_that_mean_nothing_here_are_left_out_with_a_note() -> None:
     given = {"cache_dir": "/tmp/x", "save_interval": 16, "proj_dim": 4096}
     kept, notes = registry.split_obsolete("less", given)
     assert kept == {"proj_dim": 4096}
@@ -49,7 +50,7 @@ def test_keys_of_dataflex_that_mean_nothing_here_are_left_out_with_a_note():
         registry.build_selector("random", {"save_interval": 16})
 
 
-def test_other_packages_publish_selectors_through_entry_points(monkeypatch, tmp_path):
+def test_other_packages_publish_selectors_through_entry_points(monkeypatch: Any, tmp_path: Any) -> None:
     (tmp_path / "their_selectors.py").write_text(
         "from datamill.training.contracts import Params, selector\n"
         "@selector('theirs', 'a selector of another package', params=Params)\n"
@@ -73,7 +74,7 @@ def test_other_packages_publish_selectors_through_entry_points(monkeypatch, tmp_
 
 
 @pytest.mark.train
-def test_providers_are_found_and_checked():
+def test_providers_are_found_and_checked() -> None:
     pytest.importorskip("torch")
     assert registry.build_provider(SignalRequest("loss")).key == "loss"
     with pytest.raises(DatamillError) as caught:
@@ -83,7 +84,7 @@ def test_providers_are_found_and_checked():
         registry.build_provider(SignalRequest("grad_similarity", {"dim": 3}))
 
 
-def test_listing_selectors_does_not_import_torch():
+def test_listing_selectors_does_not_import_torch() -> None:
     import subprocess
 
     code = "import sys; from datamill.training.registry import build_selector; build_selector('less'); print('torch' in sys.modules)"

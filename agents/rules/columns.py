@@ -7,6 +7,7 @@ import re
 
 from datamill.agents.inspection import InputFacts, Inspection, Role
 from datamill.agents.rules.request import Request
+from datamill.agents.rules.vocabulary import DROP, KEEP
 
 _WORD = r"[\"'`“‘「]?(?P<name>[A-Za-z_][\w.-]*|[一-鿿]{1,6})[\"'`”’」]?"
 _COLUMN = r"(?:columns?|fields?|cols?|colunas?|columnas?|campos?)"
@@ -19,7 +20,7 @@ _PATTERNS = tuple(
         rf"(?:where|when|whose|onde|donde|cuando|quando) (?:the |o |a |el |la |both )*{_WORD}(?=(?:\s*(?:,|and|e|y|&) ?[\w-]+)* (?:is|are|both|match|agree|repeat|sao|são|é|son|es|coincid))",
         r"[\"'`“「]?(?P<name>[A-Za-z_][\w-]*)[\"'`”」]?\s?(?:这一?)?(?:列|字段)",
         r"(?:列名?|字段)(?:是|为|叫|:|：)?\s?[\"'`“「]?(?P<name>[A-Za-z_][\w-]*|[一-鿿]{1,4})[\"'`”」]?",
-        r"(?:de-?dup\w*|duplic\w*|duplicad\w*|unique|uniq|去重) (?:[^\s,;]+ ){0,3}?(?:by|on|based on|using|por|pelo|pela|segun|con base en) (?:the |o |a |el |la |its )?[\"'`“]?(?P<name>[A-Za-z_][\w-]*)[\"'`”]?",
+        r"(?:de-?dup\w*|near-?dup\w*|exact|minhash|duplic\w*|duplicad\w*|unique|uniq|去重) (?:[^\s,;]+ ){0,3}?(?:by|on|based on|using|por|pelo|pela|segun|con base en) (?:the |o |a |el |la |its )?[\"'`“]?(?P<name>[A-Za-z_][\w-]*)[\"'`”]?",
         r"(?:按|根据|基于)\s?[\"'`“]?(?P<name>[A-Za-z_][\w-]*)[\"'`”]?\s?(?:列|字段)?(?:去重|分层|均衡)",
     )
 )
@@ -105,7 +106,7 @@ def _is_verb(request: Request, start: int, end: int) -> bool:
     """A listed word that begins the next wish (`column body, keep ...`) is no column."""
     word = request.folded[start:end].strip("\"'`")
     verbs = r"(?:keep|remov|drop|writ|sav|export|split|sampl|train|translat|filter|dedup|then|mant|fiqu|salv|divid|guard|quit|elimin|conserv|mask|replace|output|use|report|only|no|don|min|max|at|case|ignor|threshold|seed)\w*"
-    return re.fullmatch(verbs, word) is not None
+    return re.fullmatch(verbs, word) is not None or re.fullmatch(rf"(?:{DROP})|(?:{KEEP})", word) is not None
 
 
 def implied_roles(request: Request, start: int, end: int) -> tuple[Role, ...]:

@@ -105,7 +105,7 @@ def questions(
     if not has_input:
         ask("input", "input")
     for name in unresolved:
-        ask("input", "input_named", blocking=False, name=name)
+        ask("input", "input_named", name=name)
     if usual_settings(reading):
         ask("languages", "languages", ("all",))
         if any(q.value >= 10**9 for q in reading.numbers):
@@ -216,6 +216,10 @@ def _ask_ranges(reading: Reading, ask: AskFunction) -> None:
     ):
         guess = threshold / 10 if 1 < threshold < 10 else threshold / 100 if 10 <= threshold <= 100 else 0.8
         ask("threshold", "threshold", (f"{guess:g}",), value=f"{quantity.value:g}", guess=f"{guess:g}")
+    bare = sorted({q.value for q in reading.numbers if q.unit == "" and 0 < q.value < 1})
+    kinds = {w.capability for w in reading.mentions if not w.forbidden}
+    if len(bare) > 1 and kinds <= {"dedup", "dedup.minhash", "dedup.exact"} and not reading.languages and reading.training is None:
+        ask("contradiction", "shares", tuple(f"{v:g}" for v in bare), first=f"{bare[0]:g}", second=f"{bare[1]:g}")
     split = any(w.capability == "split" and not w.forbidden for w in reading.mentions)
     shares = [q.value for q in reading.numbers if q.unit == "percent"]
     listed = re.search(r"(?<![\d.])(\d+)\s*/\s*(\d+)(?:\s*/\s*(\d+))?(?!\d|\.\d)", reading.request.masked)
@@ -261,7 +265,7 @@ def _ask_training(reading: Reading, ask: AskFunction) -> None:
         ask("mixture", "mixture_short", ("stop",))
     if wish.method in NEEDS_TARGET and wish.method != "near" and wish.target is None and not _known_target(reading):
         ask("target", "target", method=wish.method.upper())
-    if not wish.model and wish.paradigm != "mix" and not _default_model_fits(reading):
+    if not wish.model and not _default_model_fits(reading):
         ask("model", "model", ("tiny", "smollm2"))
 
 
@@ -285,6 +289,8 @@ def _ask_checks(reading: Reading, nodes: Sequence[Node], ask: AskFunction) -> No
             and (reading.facts is None or not reading.facts.columns)
         ):
             ask("columns", "columns")
+        if node.capability == "rewrite.llm" and not node.params.get("target"):
+            ask("languages", "translate_to")
         if node.capability == "sample.stratified" and node.params.get("fraction") == 1.0:
             ask("size", "balance")
         rows = sum(facts.rows or 0 for facts in reading.inspection.inputs) if reading.inspection else 0

@@ -60,6 +60,13 @@ def mentions(request: Request) -> tuple[Wanted, ...]:
 def _named_only(request: Request, wanted: Wanted, found: list[Wanted]) -> bool:
     """Words that name data rather than a wish: paraphrases to drop, the format converted from."""
     before = request.masked[max(0, wanted.start - 24) : wanted.start]
+    after = request.masked[wanted.end : wanted.end + 40]
+    if wanted.capability.startswith("dedup") and re.match(_BOTH_SIDES, after):
+        return True
+    if wanted.capability == "topk" and any(w.capability == "filter.perplexity" for w in found):
+        return True
+    if wanted.capability == "parse.html" and any(w.capability == "parse.pdf" for w in found):
+        return True
     if wanted.capability == "augment.paraphrase":
         return re.search(rf"(?:{DROP})\s*(?:the |any |all )*$", before) is not None
     if wanted.capability == "synth.qa_from_doc":
@@ -81,8 +88,9 @@ def _inside(position: int, spans: Iterable[tuple[int, int]]) -> bool:
     return any(start <= position < end for start, end in spans)
 
 
+_BOTH_SIDES = r"\s*(?:\w+ )?(?:never|not|don'?t|do not|cannot|can'?t) (?:\w+ ){0,3}(?:both|different|two|across)|\s*(?:\w+ )?(?:stay|remain|land|end up) (?:\w+ ){0,2}(?:the )?(?:same|one) side|.{0,6}(?:同一侧|两边|两侧)"
 _MAKING = re.compile(
-    r"\b(?:generat|mak|creat|writ|synthes|extract|build|produc|deriv|ask|ger[ae]|gener|cri[ae]|crea|extra|mont|constru|escrib|escrev|hac|faz|faç)\w*|生成|产出|构造|提取|做|出"
+    r"\b(?:generat|mak|creat|turn|transform|writ|synthes|extract|build|produc|deriv|ask|ger[ae]|gener|cri[ae]|crea|extra|mont|constru|escrib|escrev|hac|faz|faç)\w*|生成|产出|构造|提取|做|出"
 )
 _FIRST_CHOICE = frozenset({"augment.paraphrase"})
 _STRONG = (

@@ -135,6 +135,12 @@ MESSAGES: Mapping[str, Mapping[str, str]] = {
         "pt": "São pedidas {wanted} linhas e as entradas têm {rows}: usar todas?",
         "es": "Se piden {wanted} filas y las entradas tienen {rows}: ¿usar todas?",
     },
+    "translate_to": {
+        "en": "Into which language?",
+        "zh": "翻译成哪种语言？",
+        "pt": "Para qual idioma?",
+        "es": "¿A qué idioma?",
+    },
     "balance": {
         "en": "How many rows in all, or at most how many of each group?",
         "zh": "总共要多少行，或者每组最多多少行？",

@@ -45,8 +45,8 @@ _KEEP_ROWS = re.compile(
 _READ_ONLY = re.compile(
     r"(?:don'?t|do not|dont|without) (?:touch|chang|modif|alter|edit)\w*(?: \w+)?(?: the| any| my)? ?(?:data|file|rows?|anything|it|dataset|yet)\b|(?:leave|keep) (?:the )?(?:data|file|dataset) (?:as (?:it )?is|untouched|alone|unchanged)|read[- ]?only"
     r"|(?:just|only) (?:look|inspect|show|report|the (?:stats|statistics|report|numbers)|stats|statistics)\b|nothing (?:else )?(?:is |should be |gets )?(?:changed|modified|touched)"
-    r"|(?:nao|sem) (?:\w+ )?(?:mex\w*|toc\w*|alter\w*|modific\w*|mud\w*)|so (?:quero )?(?:olhar|ver|estatistic\w*|as estatistic\w*)|(?:no|sin) (?:\w+ )?(?:toc\w*|modific\w*|cambi\w*|alter\w*)|solo (?:quiero )?(?:mirar|ver|estadistic\w*|las estadistic\w*)"
-    r"|(?:先)?(?:不要?|别|不用|勿)(?:先)?(?:动|改动?|修改|碰|改变|处理)(?:原)?(?:始)?(?:数据|文件|任何)?|只(?:看|统计|是看)|仅统计|原样"
+    r"|(?:nao|sem) (?:\w+ )?(?:mex\w*|toc\w*|alter\w*|modific\w*|mud\w*)(?: (?:em|nos?|nas?|os?|as?|meus?|minha|estes|esses))*(?: (?:dados?|arquivos?|dataset|base|nada|isso|linhas?|originai?s?)\b|\s*(?:[.;,!]|$))|so (?:quero )?(?:olhar|ver|estatistic\w*|as estatistic\w*)|(?:no|sin) (?:\w+ )?(?:toc\w*|modific\w*|cambi\w*|alter\w*)(?: (?:los?|las?|el|mis?|estos?))*(?: (?:datos?|archivos?|dataset|nada|eso|filas?|original\w*)\b|\s*(?:[.;,!]|$))|solo (?:quiero )?(?:mirar|ver|estadistic\w*|las estadistic\w*)"
+    r"|(?:先)?(?:不要?|别|不用|勿)(?:先)?(?:动(?!词|作|态)(?:原)?(?:始)?(?:数据|文件)?|(?:改动?|修改|碰|改变|处理)(?:原)?(?:始)?(?:数据|文件|任何))|只(?:看|统计|是看)|仅统计|原样"
 )
 _NO_TRAINING = re.compile(
     r"(?:no|don'?t|do not|without|skip|not) (?:\w+ )?(?:train\w*|fine-?tun\w*)|(?:nao|sem) (?:\w+ )?trein\w*|(?:no|sin) (?:\w+ )?(?:entren\w*|ajust\w*)|(?:不|别|先不|不要|不用|暂不)(?:要|用|需要)?(?:训练|微调)"

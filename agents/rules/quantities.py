@@ -37,6 +37,7 @@ _WORD_RE = re.compile(rf"(?<![a-z])(?P<word>{'|'.join(sorted(_WORDS, key=len, re
 _HAN_RE = re.compile(
     rf"(?P<han>{_HAN_NUMBER})(?=\s?(?:轮|个|条|字|词|遍|次|步|行|倍|篇|种|句|段|份|组|样本|类|成|epoch|token|gram))"
 )
+_FRACTION_RE = re.compile(r"(?<![\d./])(?P<part>\d)/(?P<whole>\d{1,3})(?=\s*(?:of|de|do|da|das|dos|del|的)(?![a-z]))")
 _PERCENT_HAN_RE = re.compile(rf"百分之\s?(?P<num>\d+(?:\.\d+)?|{_HAN_NUMBER})")
 
 UNITS: tuple[tuple[str, str], ...] = (
@@ -50,7 +51,7 @@ UNITS: tuple[tuple[str, str], ...] = (
     ("epochs", r"\s?-?(?:epochs?|epocas?|passes over|个?epoch|个?轮次)"),
     ("warmup", r"\s?-?(?:warm-?\s?up steps?|steps? (?:of )?warm-?\s?up|passos de (?:warmup|aquecimento)|pasos de (?:warmup|calentamiento))"),
     ("steps", r"\s?-?(?:(?:training |optimizer |optimiser )?steps?|passos?|pasos?|iterations?|iters?|iterac\w+|步)"),
-    ("rounds", r"\s?-?(?:rounds?|rodadas?|rondas?|times|vezes|veces|次|遍)"),
+    ("rounds", r"\s?-?(?:rounds?|rodadas?|rondas?|updates?|refreshes|selections|actualizaciones|atualizac\w+|times|vezes|veces|次|遍)"),
     ("permutations", r"\s?-?(?:permutations?|perms?|hash(?:es)?(?: functions)?|permutac\w+|个?哈希(?:函数)?)"),
     ("bands", r"\s?-?(?:bands?|bandas?)"),
     ("votes", r"\s?-?(?:votes?|votos?|票)"),
@@ -119,6 +120,11 @@ def quantities(request: Request) -> tuple[Quantity, ...]:
         value = _value(match["num"], match["scale"], request.language)
         found.setdefault(match.start(), _placed(text, value, match.start(), match.end()))
     found = {start: quantity for start, quantity in found.items() if not _one_per(text, quantity)}
+    for match in _FRACTION_RE.finditer(text):
+        part, whole = int(match["part"]), int(match["whole"])
+        if 0 < part < whole:
+            found = {start: q for start, q in found.items() if not match.start() <= start < match.end()}
+            found[match.start()] = Quantity(round(100 * part / whole, 6), "percent", "", match.start(), match.end())
     for match in _PERCENT_HAN_RE.finditer(text):
         value = float(match["num"]) if match["num"][0].isdigit() else _han(match["num"])
         whole = int(value) if value == int(value) else value
@@ -131,9 +137,10 @@ def quantities(request: Request) -> tuple[Quantity, ...]:
         if match["word"] in _FOREIGN.get(request.language, ()):
             continue
         quantity = _placed(text, _WORDS[match["word"]], match.start(), match.end())
-        if quantity.unit or match["word"] in {"once", "twice", "thrice"}:
+        per = re.match(r"\s*(?:per|for each|each|por|a cada|para cada|de cada)\b", text[match.end() :])
+        if quantity.unit or per or match["word"] in {"once", "twice", "thrice"}:
             if not _one_per(text, quantity):
-                found.setdefault(match.start(), replace(quantity, unit=quantity.unit or "rounds"))
+                found.setdefault(match.start(), replace(quantity, unit=quantity.unit or ("" if per else "rounds")))
     return tuple(found[start] for start in sorted(found))
 
 
@@ -190,6 +197,9 @@ def _placed(text: str, value: Number, start: int, end: int) -> Quantity:
             break
     if unit == "tenths":
         unit, value = "percent", value * 10
+    spoken = re.search(r"(?:训练|微调)[^。;,，]*$", text[max(0, start - 40) : start]) and text[end : end + 2] not in {"对话"}
+    if unit == "turns" and spoken and not re.search(r"(?:少于|不足|超过|至少|低于|多于)\s*$", text[max(0, start - 4) : start]):
+        unit = "epochs"
     if unit == "turns" and re.search(r"训练\s*$|train\w*( for)?\s*$|微调\s*$|跑\s*$", text[max(0, start - 14) : start]):
         unit = "epochs"
     before = text[max(0, start - 28) : start]

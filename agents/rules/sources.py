@@ -59,7 +59,7 @@ _TARGET_AFTER = re.compile(
     r"^\s*(?:set |split |\w+ )?(?:as|como|is|being|作为|为|当)\s*(?:a |the |o |el |nosso |our )*(?:target|alvo|objetivo|目标)"
 )
 _EVAL = re.compile(
-    r"(?:eval\w*|test(?:e|s|ing)?(?: set| questions?)?|benchmark\w*|held-?out|validat\w*|monitor\w*|de-?contaminat\w*[^.;]{0,24}|descontamin\w*[^.;]{0,24}|leak\w*[^.;]{0,20}|vaz\w*[^.;]{0,20}|contamin\w*[^.;]{0,24}|评测集?|测试集?|验证集?|泄[漏露]|去污染?)\s*(?:is|are|against|with|on|from|file|set|the|=|:|in|em|en|com|con|contra|de|del|do|no|na|是|为|与|和)*\s*(?:the |file |o |a |el |la |set )*$"
+    r"(?:eval\w*|test(?:e|s|ing)?(?: set| questions?)?|benchmark\w*|held-?out|validat\w*|monitor\w*|(?:de-?contaminat|descontamin|leak|vaz|contamin)\w*[^.;]{0,24}(?:against|with|from|of|contra|com|con|por|do|de)|评测集?|测试集?|验证集?|泄[漏露]|去污染?)\s*(?:is|are|against|with|on|from|file|set|the|=|:|in|em|en|com|con|contra|de|del|do|no|na|是|为|与|和)*\s*(?:the |file |o |a |el |la |set )*$"
 )
 _DELETE = re.compile(
     r"(?:delet\w*|eras\w*|remov\w*|rm -rf|wipe|apag\w*|borr\w*|elimin\w*|exclu\w*|删(?:除|掉)?)\s*(?:the |a |o |la |el |file |folder |pasta |carpeta |arquivo |original |raw |目录|文件夹?)*\s*$"
@@ -124,6 +124,8 @@ def _purpose(request: Request, start: int, end: int) -> Purpose:
         return "eval"
     if _AGAINST.search(before) or re.search(r"^\s*(?:里)?(?:已有|已经有|重复的)", after):
         return "against"
+    if _is_object(before, after):
+        return "input"
     if _OUTPUT_BEFORE.search(before) or (
         _PLAIN_TO.search(before) and not _NOT_TO.search(before) and _is_later_path(request, start)
     ):
@@ -133,6 +135,12 @@ def _purpose(request: Request, start: int, end: int) -> Purpose:
     ):
         return "eval"
     return "input"
+
+
+def _is_object(before: str, after: str) -> bool:
+    """`export prefs.jsonl as pairs`: the file is what is written from, not where to."""
+    direct = re.search(r"\b(?:export\w*|sav\w*|writ\w*|convert\w*|exporta\w*|salv\w*|guard\w*)\s+(?:the |o |el |file )?$|(?:导出|转换)\s*$", before)
+    return direct is not None and re.match(r"\s*(?:as|to|into|in|como|para|em|en|a|成|为|转)\b|\s*(?:成|为|转)", after) is not None
 
 
 def text_of(request: Request, start: int, end: int) -> str:

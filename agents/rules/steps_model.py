@@ -121,8 +121,11 @@ def build_paraphrase(reading: Reading, wanted: Wanted) -> list[Node]:
     return nodes
 
 
-def _count(reading: Reading, start: int, end: int) -> Quantity | None:
+def _count(reading: Reading, start: int, end: int, each: bool = False) -> Quantity | None:
+    """A count of things to make; with `each` only one that says per what."""
     for quantity in reading.free(start, end):
+        if each and not re.match(r"\s*(?:\w+ )?(?:per|for each|each|por|cada|每)", reading.request.masked[quantity.end :]):
+            continue
         if (
             1 <= quantity.value <= 100
             and quantity.unit in {"", "rows", "rounds"}
@@ -179,7 +182,9 @@ def build_self_instruct(reading: Reading, wanted: Wanted) -> list[Node]:
 def build_qa(reading: Reading, wanted: Wanted) -> list[Node]:
     """`synth.qa_from_doc`: pairs per document, and whether answers must stand in the text."""
     clause = reading.request.clause_at(wanted.start)
-    count = _count(reading, clause.start, clause.end)
+    count = _count(reading, clause.start, clause.end) or _count(
+        reading, clause.end, reading.request.sentence_at(wanted.start).end, each=True
+    )
     text = reading.request.masked
     grounded = re.search(
         r"grounded|(?:answer|evidence|span)\w* (?:must|has to|should|needs? to) (?:be |appear |occur )?(?:found |present )?(?:in|inside)|verbatim|(?:resposta|respuesta)s? (?:deve\w*|debe\w*|tem que|tiene que) (?:estar|aparecer)|(?:原文|文中|文章).{0,6}(?:找到|出现|有|依据)|能在.{0,4}(?:原文|文中)",
@@ -256,7 +261,7 @@ def build_tags(reading: Reading, wanted: Wanted) -> list[Node]:
     end = reading.request.sentence_at(wanted.start).end
     stretch = reading.request.masked[wanted.start : end]
     inside = re.search(r"\(([^)]{3,120})\)", stretch) or re.search(
-        r"(?:into|as|in|em|en|como|:|成|为)\s*([a-z一-鿿]+(?:\s*(?:,|/|;|、| or | and | e | y | o | ou |和|或)\s*(?:or |and |e |y |o |ou )?[a-z一-鿿]+){1,12})",
+        r"(?:into|as|in|em|en|como|:|成|为)\s*([a-z一-鿿]+(?:\s*(?:,|/|;|、| or | and | e | y | o | ou |和|或)\s*(?:or |and |e |y |o |ou )?(?!(?:show|give|count|then|keep|drop|report|tell|balanc|remov|write|save|split|mostr|d[ae]me|conta|cuent)\w*\b)[a-z一-鿿]+){1,12})",
         stretch,
     )
     labels = (
@@ -367,7 +372,7 @@ def build_chunk(reading: Reading, wanted: Wanted) -> list[Node]:
 def build_score(reading: Reading, wanted: Wanted) -> list[Node]:
     """A score by a model, with the bound said for it."""
     start, end = reading.stretch(wanted)
-    bound = next((q for q in reading.free(start, end) if q.unit in {"", "percent"}), None)
+    bound = next((q for q in reading.free(start, end) if q.sign and q.unit in {"", "percent"}), None)
     return [node(reading, wanted, {"bound": reading.take(bound).share if bound else None})]
 
 

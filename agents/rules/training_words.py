@@ -74,7 +74,7 @@ _MIX = re.compile(
     r"(?:domain|data|mixture) (?:weights|proportions|mix(?:ture)?|reweight\w*)|proportions? (?:during|while)|proporc\w+ (?:de |dos |por )|配比|混合比例"
 )
 _PHASES = (
-    ("dpo", r"\bdpo\b"), ("kto", r"\bkto\b"), ("ppo", r"\bppo\b"), ("rm", r"reward model(?:l?ing)?\b|\brm\b"),
+    ("dpo", r"\bdpo\b|偏好(?:对齐|优化|训练|学习)|preference (?:tuning|optimi[sz]\w+|alignment)|(?:ajuste|alinhamento|alineamiento|otimizac\w+|optimizac\w+) (?:por|de) preferenc\w+"), ("kto", r"\bkto\b"), ("ppo", r"\bppo\b"), ("rm", r"reward model(?:l?ing)?\b|\brm\b"),
     ("pt", r"\bpre-?train\w*|continu\w+ pre|causal lm|\bcpt\b|pre-?trein\w*|pre-?entren\w*|预训练|继续训练"), ("sft", r"\bsft\b|fine-?\s?tun\w*|instruction tun\w*|微调|ajust\w*|afin\w*"),
 )  # fmt: skip
 _SIZES = {

@@ -62,7 +62,7 @@ CUES: tuple[Cue, ...] = (
     _cue(
         "dedup.exact",
         "operation",
-        r"exact(?:ly)?(?:[- ]match)?[- ](?:de-?dup\w*|dups?\b|matching)|exact[- ]only|hash[- ]de-?dup\w*|"
+        r"\bexact\b(?= (?:on|by|over|match|por|en|sobre|em)\b)|exact(?:ly)?(?:[- ]match)?[- ](?:de-?dup\w*|dups?\b|matching)|exact[- ]only|hash[- ]de-?dup\w*|"
         r"de-?dup\w*(?:acion|acao)? exat\w*|deduplic\w* exact\w*|精确去重|严格去重|完全去重|哈希去重",
     ),
     _cue(
@@ -226,7 +226,7 @@ CUES: tuple[Cue, ...] = (
     _cue(
         "synth.qa_from_doc",
         "operation",
-        r"(?:q\s?/\s?a|q&a|qa|question[- /]?(?:and[- ])?answers?|questions? and answers?)(?: pairs?)?|(?:generate|make|create|write|synthesi[sz]e|extract|build) (?:\w+ ){0,4}questions?|customer questions|"
+        r"(?:q\s?/\s?a|q&a|qa|question[- /]?(?:and[- ])?answers?|question[- ]answering|questions? and answers?)(?: pairs?)?|(?:generate|make|create|write|synthesi[sz]e|extract|build) (?:\w+ ){0,4}questions?|customer questions|"
         r"ger[ae]\w* (?:\w+ ){0,4}(?:perguntas|pares)|gener[ae]\w* (?:\w+ ){0,4}(?:preguntas|pares)|pares (?:de )?pergunta\w*|pares (?:de )?pregunta\w*|问答对?|生成.{0,6}(?:问题|问答)|出题",
     ),
     _cue(
@@ -242,7 +242,7 @@ CUES: tuple[Cue, ...] = (
     _cue(
         "math.solve_vote",
         "operation",
-        r"majority vot\w*|self-?consistency|\bvotes?\b|votac\w+|maioria|多数投票|投票|自洽",
+        r"majority (?:vot\w*|answers?|label)|most (?:common|frequent) answer|self-?consistency|\bvotes?\b|votac\w+|maioria|多数投票|投票|自洽",
     ),
     _cue(
         "score.llm_judge",
@@ -282,7 +282,7 @@ CUES: tuple[Cue, ...] = (
     _cue(
         "parse.html",
         "operation",
-        r"(?:parse|extract|convert) (?:\w+ ){0,4}html|html (?:pages?|files?|dump|to text)|main (?:text|content) (?:from|of)|trafilatura|\bwarcs?\b|common ?crawl|网页正文|提取正文|正文提取|解析网页|解析html",
+        r"(?:parse|extract|convert) (?:\w+ ){0,4}html|html (?:pages?|files?|dump|to text)|main (?:text|content) (?:from|of)|extract\w* (?:the |only the )?(?:main |plain |body |article )?(?:text|content)\b|texto principal|contenido principal|conteudo principal|trafilatura|\bwarcs?\b|common ?crawl|网页正文|提取正文|正文提取|解析网页|解析html",
     ),
     _cue("parse.office", "operation", r"\b(?:docx?|pptx?|word (?:files?|documents?)|powerpoint\w*)\b|word文档|幻灯片"),
     _cue(
@@ -310,7 +310,7 @@ CUES: tuple[Cue, ...] = (
     _cue(
         "sample",
         "operation",
-        r"(?<!per )(?<!the )(?<!each )(?<!any )(?<!every )(?<!noisy )(?<!of )(?<!single )\bsampl(?:e|ing|ed)\b(?!s)|random (?:sample|subset)|subsampl\w*|down-?sampl\w*|amostr(?:a|e|ar|agem)\b|muestr(?:a|ear|eo|ea)\b|sorte\w* |抽样|采样|抽取|随机(?:抽|取|选|挑)|抽\s?\d|"
+        r"\bat random\b|\brandomly\b|\bal azar\b|aleatoriamente|ao acaso|(?<!per )(?<!the )(?<!each )(?<!any )(?<!every )(?<!noisy )(?<!of )(?<!single )\bsampl(?:e|ing|ed)\b(?!s)|random (?:sample|subset)|subsampl\w*|down-?sampl\w*|amostr(?:a|e|ar|agem)\b|muestr(?:a|ear|eo|ea)\b|sorte\w* |抽样|采样|抽取|随机(?:抽|取|选|挑)|抽\s?\d|"
         r"(?:pick|take|choose|select|grab|keep) (?:only )?(?:the )?(?:first |random |about |around )*[\d.,]+\s?[km]?(?= (?:random |rarest |best )*(?:rows|samples|examples|records|docs|pairs|lines|documents))|rarest",
     ),
     _cue(
@@ -321,12 +321,12 @@ CUES: tuple[Cue, ...] = (
     _cue(
         "topk",
         "operation",
-        r"\btop[- ]?\d|\btop[- ]?k\b|\bbest [\d.,]+|\bhighest[- ]scor\w*|melhores [\d.,]+|mejores [\d.,]+|(?:os|los|las|as) [\d.,]+ ?%? (?:melhores|mejores|com maior|con mayor)|分数最高|得分最高|最好的\s?\d|前\s?\d+(?:\.\d+)?\s?(?:%|条|名)",
+        r"\btop[- ]?\d|\btop[- ]?k\b|\bbest [\d.,]+|\b(?:worst|bottom|lowest)(?:[- ]scoring)? [\d.,]+|\bhighest[- ]scor\w*|melhores [\d.,]+|mejores [\d.,]+|(?:os|los|las|as) [\d.,]+ ?%? (?:melhores|mejores|com maior|con mayor)|分数最高|得分最高|最好的\s?\d|前\s?\d+(?:\.\d+)?\s?(?:%|条|名)",
     ),
     _cue(
         "split",
         "operation",
-        r"\bsplit\b(?! (?:\w+ ){0,3}into (?:chunks|passages|pieces|segments|windows|sentences|paragraphs))(?! of\b)|train\s?/\s?(?:test|val|dev)|train[- ]test split|hold-?out|divid\w+ (?:\w+ ){0,4}(?:treino|train|entrenamiento|\d)|(?:separ|divid|particion)\w* (?:\w+ ){0,6}(?:treino|train|entrenamiento|test|teste|prueba|validac\w+)|划分|切分(?:成)?(?:训练|train|\d)|拆分(?:成|为)?(?:训练|train|\d)|训练集.{0,6}(?:验证|测试)集|留出",
+        r"(?<!test )(?<!dev )(?<!val )(?<!train )(?<!training )(?<!same )\bsplit\b(?! (?:\w+ ){0,3}into (?:chunks|passages|pieces|segments|windows|sentences|paragraphs))|train\s?/\s?(?:test|val|dev)|train[- ]test split|hold-?out|divid\w+ (?:\w+ ){0,4}(?:treino|train|entrenamiento|\d)|(?:separ|divid|particion)\w* (?:\w+ ){0,6}(?:treino|train|entrenamiento|test|teste|prueba|validac\w+)|划分|切分(?:成)?(?:训练|train|\d)|拆分(?:成|为)?(?:训练|train|\d)|训练集.{0,6}(?:验证|测试)集|留出",
     ),
     _cue(
         "report.stats",
@@ -342,7 +342,7 @@ CUES: tuple[Cue, ...] = (
     _cue(
         "format.chat",
         "operation",
-        r"share-?gpt|chat ?(?:format|ml|style)|chatml|messages format|openai (?:chat )?format|(?:to|as|into|in) (?:the )?(?:chat|messages|conversation)\b(?! data)|formato (?:de )?(?:chat|conversa\w*|sharegpt|mensagens|mensajes)|对话格式|聊天格式|messages 格式|多轮格式",
+        r"share-?gpt|chat[- ]?(?:format\w*|ml|style)|chatml|messages format|openai (?:chat )?format|(?:to|as|into|in) (?:the )?(?:chat|messages|conversation)\b(?! data)|formato (?:de )?(?:chat|conversa\w*|sharegpt|mensagens|mensajes)|对话格式|聊天格式|messages 格式|多轮格式",
     ),
     _cue(
         "format.generic",
@@ -357,7 +357,7 @@ CUES: tuple[Cue, ...] = (
     _cue(
         "format.preference",
         "operation",
-        r"preference (?:pairs?|data|format)|\bchosen\b|preferenc\w+|preference|偏好(?:对|数据)|best vs\.? worst|best (?:and|versus) worst|melhor (?:vs|contra|e a? ?pior)|mejor (?:vs|contra|y la? ?peor)",
+        r"preference (?:pairs?|data|format)|dpo (?:pairs?|data|format|set|jsonl)|pares (?:de |para )?(?:preferencia|dpo)|\bchosen\b|preferenc\w+|preference|偏好(?:对|数据)|best vs\.? worst|best (?:and|versus) worst|melhor (?:vs|contra|e a? ?pior)|mejor (?:vs|contra|y la? ?peor)",
     ),
     _cue(
         "clean",

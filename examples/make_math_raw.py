@@ -127,10 +127,7 @@ def make_lines(generator: random.Random) -> tuple[list[Line], list[str]]:
     exact, near = originals[: COUNTS["exact_copy"]], originals[COUNTS["exact_copy"] :]
     lines += [Line("exact_copy", row(q, a, "stories"), q) for q, a, _ in exact]
     lines += [Line("near_copy", row(nearly(q, generator), a, "stories"), q) for q, a, _ in near]
-    lines += [
-        Line("too_short", row(f"Say something about item {i}, please.", "Fine.", "chat"))
-        for i in range(COUNTS["too_short"])
-    ]
+    lines += [Line("too_short", row(f"Item {i}?", "Fine.", "chat")) for i in range(COUNTS["too_short"])]
     lines += [Line("foreign", row(*foreign(generator, i), "chat")) for i in range(COUNTS["foreign"])]
     leaked = generator.sample(evaluation, COUNTS["contaminated"])
     lines += [

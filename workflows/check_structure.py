@@ -1,5 +1,6 @@
 """Structure of a workflow file: known keys, right types, known names, no cycle. Looks at no data."""
 
+import copy
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -26,14 +27,34 @@ def field_names(model: type[BaseModel]) -> list[str]:
 
 
 def validate(data: Mapping[str, Any], findings: Findings) -> Workflow | None:
-    """The workflow as models, or None with findings `DM-PLAN-006` (unknown key) and `DM-PLAN-008` (bad value)."""
+    """The workflow as models, or None with findings `DM-PLAN-006` (unknown key) and `DM-PLAN-008` (bad value).
+
+    When unknown keys are all that is wrong, the workflow without them is returned, so that the same report holds what
+    later stages find.
+    """
     try:
         return Workflow.model_validate(data)
     except ValidationError as error:
+        unknown = []
         for item in error.errors():
             where = tuple(part for part in item["loc"] if isinstance(part, str | int) and part != "[key]")
             findings.add(_finding(item, where), where)
-    return None
+            if item["type"] == "extra_forbidden":
+                unknown.append(where)
+        if len(unknown) < error.error_count():
+            return None
+    return Workflow.model_validate(_without(data, unknown))
+
+
+def _without(data: Mapping[str, Any], places: Sequence[tuple[str | int, ...]]) -> dict[str, Any]:
+    """A copy of `data` without the keys at `places`."""
+    changed = copy.deepcopy(dict(data))
+    for *parents, leaf in places:
+        node: Any = changed
+        for part in parents:
+            node = node[part]
+        del node[leaf]
+    return changed
 
 
 def _finding(item: Any, where: tuple[str | int, ...]) -> Issue:

@@ -14,6 +14,7 @@ from typing import Any
 from datamill.errors import Issue
 from datamill.operators.declaration import Schema
 from datamill.workflows import yaml_file
+from datamill.workflows.check_emptiness import empty_warnings
 from datamill.workflows.check_outputs import check_gates, check_outputs
 from datamill.workflows.check_steps import StepChecker, cost_warnings
 from datamill.workflows.check_structure import check_references, check_unused, topological, validate
@@ -87,8 +88,8 @@ def compile_document(document: YamlDocument, options: CompileOptions) -> Plan:
     if workflow.train is not None and options.check_training:
         _check_training(workflow, findings)
     findings.raise_errors()
-    for warning in cost_warnings(steps):
-        findings.add(warning, ("steps",))
+    for warning in [*cost_warnings(steps), *empty_warnings(steps)]:
+        findings.add(warning, ("steps", _position(workflow, warning.step)))
     check_unused(workflow, findings, [side for step in steps for side in step.sides])
     text = yaml_file.dump(document.tree)
     return Plan(
@@ -103,7 +104,9 @@ def _check_no_code(data: Mapping[str, Any], findings: Findings) -> None:
         findings.add(issue, path)
     steps = data.get("steps")
     for index, step in enumerate(steps if isinstance(steps, list) else ()):
-        for path, issue in suspicious_code({k: v for k, v in step.items() if k != "why"} if step else {}):
+        if not isinstance(step, Mapping):
+            continue  # `validate` says that a step is a mapping
+        for path, issue in suspicious_code({k: v for k, v in step.items() if k != "why"}):
             findings.add(replace(issue, step=str(step.get("id"))), ("steps", index, *path))
 
 
@@ -148,6 +151,10 @@ def _steps(workflow: Workflow, policy: PathPolicy, findings: Findings) -> tuple[
         if checked is not None:
             steps.append(checked)
     return steps, schemas
+
+
+def _position(workflow: Workflow, step: str | None) -> int:
+    return next((index for index, spec in enumerate(workflow.steps) if spec.id == step), 0)
 
 
 def _check_training(workflow: Workflow, findings: Findings) -> None:

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from datamill.errors import DatamillError
 from datamill.operators.declaration import Bound, Context, Effect, Operator, Params
@@ -127,16 +128,31 @@ def _estimate_step(
         return StepEstimate(step.id, round(total), 0.0, 0, False, error.issues[0].message)
     looked = sum(parent.table.num_rows for parent in parents)
     scale = total / looked if looked else 0.0
-    rows = _scaled_rows(step, table.num_rows, scale, total)
+    rows = _scaled_rows(step, parents[0].table, table.num_rows, scale)
     state[step.id] = _Sampled(table, rows)
     return StepEstimate(step.id, round(rows), (time.perf_counter() - started) * max(scale, 1.0))
 
 
-def _scaled_rows(step: PlanStep, rows: int, scale: float, total: float) -> float:
-    wanted = step.params.get("n")
-    if step.operator.startswith("sample.") and isinstance(wanted, int):
-        return min(float(wanted), total)
-    return rows * scale
+def _scaled_rows(step: PlanStep, before: pa.Table, rows: int, scale: float) -> float:
+    """Rows after a step on all rows, from `rows` after it on the sample `before`; a fixed number is not scaled up."""
+    params = step.params
+    if step.operator in {"sample.random", "sample.stratified"} and params.get("n") is not None:
+        return min(float(params["n"]), before.num_rows * scale)
+    quota = {"filter.topk": params.get("n"), "sample.stratified": params.get("max_per_group")}.get(step.operator)
+    if quota is None:
+        return rows * scale
+    return sum(min(float(quota), size * scale) for size in _group_sizes(step, before))
+
+
+def _group_sizes(step: PlanStep, before: pa.Table) -> list[int]:
+    """Rows of each group the step gives a quota to; rows it leaves out for a missing number do not count."""
+    if step.operator == "filter.topk" and step.params["on_null"] == "drop":
+        before = before.filter(pc.is_valid(before[step.params["column"]]))
+    by = step.params.get("by")
+    if not by:
+        return [before.num_rows]
+    counts: list[int] = before.group_by(list(by)).aggregate([([], "count_all")])["count_all"].to_pylist()
+    return counts
 
 
 def _expansion(step: PlanStep) -> float:

@@ -46,7 +46,12 @@ def _from_version_0(data: Mapping[str, Any], findings: Findings) -> dict[str, An
     outputs: dict[str, Any] = {}
     steps: list[dict[str, Any]] = []
     previous = ""
-    for index, old in enumerate(data.get("steps", [])):
+    written = data.get("steps")
+    for index, old in enumerate(written if isinstance(written, list) else ()):
+        if not isinstance(old, Mapping) or not isinstance(old.get("params", {}), Mapping):
+            message = "a step of version 0 is a mapping with `op` and `params`"
+            findings.add(Issue("DM-PLAN-008", message), ("steps", index))
+            continue
         params = dict(old.get("params", {}))
         if old.get("op") == "load":
             previous = f"input{len(inputs)}" if inputs else "load"

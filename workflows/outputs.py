@@ -25,6 +25,7 @@ from datamill.workflows.spec import OutputSpec
 
 OUTPUTS = "outputs"
 BLOCK = 1 << 22
+PENDING = "pending"
 
 
 @dataclass(frozen=True)
@@ -61,7 +62,8 @@ def check_targets(project: Path, plan: Plan, overwrite: bool) -> None:
         if overwrite or not target.exists():
             continue
         record = _record(project, target)
-        if record is None or record["sha256"] != file_sha256(target):
+        ours = record is not None and (record["sha256"] == PENDING or record["sha256"] == file_sha256(target))
+        if not ours:
             raise DatamillError(
                 "DM-PATH-006",
                 f"`{output.path}` exists and was not written by datamill",
@@ -81,6 +83,9 @@ def write_output(project: Path, name: str, output: OutputSpec, shards: Sequence[
         return WrittenOutput(**{**record, "reused": True, "name": name})
     protected = [project / str(step.params["path"]) for step in plan.steps if step.is_source]
     tables = data_tables(shards, keep_ids=keep_ids)
+    # said before it is done: a run killed between the rename and the record finds its own file again
+    intent = WrittenOutput(name, output.path, 0, 0, PENDING, PENDING)
+    write_json(_record_path(project, target), asdict(intent), "output.intent")
     file = write_rows(tables, target, output.format, protect=protected)
     written = WrittenOutput(name, output.path, file.rows, file.bytes, file.sha256, source)
     write_json(_record_path(project, target), asdict(written), "output.record")

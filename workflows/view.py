@@ -79,12 +79,13 @@ def ascii_graph(plan: Plan, width: int = 100) -> str:
 
 
 def _wrap(line: str, width: int) -> str:
+    indent = "    "
     lines, rest = [], line
     while len(rest) > width:
-        cut = rest.rfind(" > ", 0, width)
-        cut = cut if cut > 0 else width
+        cut = rest.rfind(" > ", len(indent), width)
+        cut = cut if cut > 0 else width  # one name fills the line: it goes on in the next
         lines.append(rest[:cut])
-        rest = "    " + rest[cut:].lstrip()
+        rest = indent + rest[cut:].lstrip()
     return "\n".join([*lines, rest])
 
 

@@ -1,7 +1,7 @@
 """Reading and writing workflow files: YAML is data, never code, and every value knows its line.
 
 The round-trip loader keeps comments and key order so that edits make small diffs. Tags (`!!python/...`),
-duplicate keys, oversized files and alias bombs are refused with a code.
+duplicate keys, keys that are not plain values, oversized or very deep files and alias bombs are refused with a code.
 """
 
 import io
@@ -11,13 +11,14 @@ from pathlib import Path
 from typing import Any
 
 from ruamel.yaml import YAML
-from ruamel.yaml.comments import CommentedMap, CommentedSeq, TaggedScalar
+from ruamel.yaml.comments import CommentedMap, CommentedOrderedMap, CommentedSeq, CommentedSet, TaggedScalar
 from ruamel.yaml.error import MarkedYAMLError, YAMLError
 
 from datamill.errors import Issue, PlanError
 
 MAX_BYTES = 1_000_000
 MAX_NODES = 50_000
+MAX_DEPTH = 60
 STANDARD_TAGS = "tag:yaml.org,2002:"
 PLAIN_TAGS = {f"{STANDARD_TAGS}{name}" for name in ("str", "int", "float", "bool", "null", "seq", "map", "timestamp")}
 
@@ -80,6 +81,8 @@ def parse(text: str, file: str = "workflow") -> YamlDocument:
     loader.allow_duplicate_keys = False
     try:
         tree = loader.load(text)
+    except RecursionError as error:
+        raise PlanError([Issue("DM-PLAN-003", f"nested more than {MAX_DEPTH} levels deep", file=file)]) from error
     except MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
         line = mark.line + 1 if mark else None
@@ -100,32 +103,48 @@ class _Counter:
         self.file = file
         self.nodes = 0
 
-    def plain(self, node: Any, line: int) -> Any:
+    def plain(self, node: Any, line: int, depth: int = 0) -> Any:
         self.nodes += 1
         if self.nodes > MAX_NODES:
-            raise PlanError([Issue("DM-PLAN-003", f"more than {MAX_NODES:,} values (aliases?)", file=self.file)])
+            raise self._refusal("DM-PLAN-003", f"more than {MAX_NODES:,} values (aliases?)", line)
+        if depth > MAX_DEPTH:
+            raise self._refusal("DM-PLAN-003", f"nested more than {MAX_DEPTH} levels deep", line)
         self._refuse_tag(node, line)
         if isinstance(node, CommentedMap):
-            return {str(key): self.plain(value, _line_in(node, key) or line) for key, value in node.items()}
+            lines = {key: _line_in(node, key) or line for key in node}
+            return {self._key(k, lines[k]): self.plain(v, lines[k], depth + 1) for k, v in node.items()}
         if isinstance(node, CommentedSeq):
-            return [self.plain(value, _line_in(node, index) or line) for index, value in enumerate(node)]
-        return _scalar(node)
+            return [self.plain(value, _line_in(node, at) or line, depth + 1) for at, value in enumerate(node)]
+        return self._scalar(node, line)
+
+    def _key(self, key: Any, line: int) -> str:
+        if isinstance(key, str | int | float | bool):
+            return str(key)
+        raise self._refusal("DM-PLAN-001", "a key is a plain word, not a list, a mapping or null", line)
 
     def _refuse_tag(self, node: Any, line: int) -> None:
         tag = getattr(node, "tag", None)
         value = getattr(tag, "value", None) or (str(tag) if isinstance(node, TaggedScalar) else None)
+        for kind, name in ((bytes, "!!binary"), (CommentedSet, "!!set"), (CommentedOrderedMap, "!!omap")):
+            value = name if isinstance(node, kind) else value
         if value and value not in PLAIN_TAGS:
             message = f"the tag `{value}` is not allowed: a workflow file is data, not code"
-            raise PlanError([Issue("DM-PLAN-002", message, file=self.file, line=line, fix="remove the tag")])
+            raise self._refusal("DM-PLAN-002", message, line, "remove the tag")
 
+    def _scalar(self, node: Any, line: int) -> Any:
+        value = node.value if isinstance(node, TaggedScalar) else node
+        for kind in (bool, int, float):
+            if isinstance(value, kind):
+                return kind(value)
+        if value is None:
+            return None
+        text = str(value)
+        if not text.isascii() and any("\ud800" <= character <= "\udfff" for character in text):
+            raise self._refusal("DM-PLAN-001", "a text holds half of a surrogate pair", line)
+        return text
 
-def _scalar(node: Any) -> Any:
-    for kind in (bool, int, float, str):
-        if isinstance(node, kind):
-            return kind(node)
-    if isinstance(node, TaggedScalar):
-        return node.value
-    return None if node is None else str(node)
+    def _refusal(self, code: str, message: str, line: int, fix: str | None = None) -> PlanError:
+        return PlanError([Issue(code, message, file=self.file, line=line, fix=fix)])
 
 
 def load(path: Path) -> YamlDocument:

@@ -1,6 +1,7 @@
 """The two planners behind one interface: both fill the same typed draft."""
 
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Protocol
 
 from datamill.agents.draft import Draft
@@ -40,16 +41,17 @@ class RulesPlanner:
         return None
 
 
-def make_planner(name: str | None, environment: Mapping[str, str]) -> Planner:
+def make_planner(name: str | None, environment: Mapping[str, str], project: Path | None = None) -> Planner:
     """The planner to use: the one named, else an endpoint that is configured, else `rules`.
 
     Args:
         name: `rules`, a model name, or None.
         environment: environment variables; only whether keys are set is looked at here.
+        project: project folder, whose settings name the model.
     """
     configured = bool(environment.get("OPENAI_API_KEY") or environment.get("OPENAI_BASE_URL"))
     if name == RULES or (name is None and not configured):
         return RulesPlanner()
     from datamill.agents.llm.planner import LLMPlanner
 
-    return LLMPlanner(name)
+    return LLMPlanner(name, environment, project)

@@ -1,0 +1,1 @@
+"""The planner that asks a language model; what it returns is checked like anybody's draft."""

@@ -40,6 +40,8 @@ def ours(paths: list[str]) -> None:
         spec = RunSpec.read(Path(path))
         if number == len(paths) - 1 and "KILL_AT" in os.environ:
             _kill_at(int(os.environ["KILL_AT"]))
+        if number == len(paths) - 1 and "DUMP_FEATURES" in os.environ:
+            _dump_features(spec.folder)
         worker.run(spec, EventWriter(spec.folder, active=os.environ.get("RANK", "0") == "0"))
 
 
@@ -54,6 +56,39 @@ def _kill_at(step: int) -> None:
         return serve(self, epoch_iterator, num_batches)
 
     PlanDriver.serve = dying
+
+
+def _dump_features(folder: Path) -> None:
+    """Before every selection each rank writes the Adam features of its candidates, un-projected."""
+    import numpy as np
+    import torch
+
+    from datamill.training.llamafactory.selection import Selection
+    from datamill.training.signals.adam_features import adam_feature
+    from datamill.training.signals.batches import iterate
+    from datamill.training.signals.guard import scoring_guard
+    from datamill.training.signals.per_sample_gradients import per_sample_gradients, trainable_names
+
+    choose = Selection.choose
+
+    def dumping(self: Selection, span: object, budget: int) -> object:
+        context = self._context(self.candidates(span.update))
+        names = trainable_names(context.model)
+        found = {}
+        with scoring_guard(context.model):
+            for batch, samples, _ in iterate(context, context.rows):
+                pieces = {}
+
+                def receive(name: str, gradient: torch.Tensor, pieces: dict = pieces) -> None:
+                    pieces[name] = adam_feature(gradient, context.moments[name], name, "none").flatten(1)
+
+                per_sample_gradients(context.model, names, batch, receive)
+                rows = torch.cat([pieces[name] for name in sorted(pieces)], dim=1).numpy()
+                found |= {str(i): row for i, row in zip(samples.tolist(), rows, strict=True) if i >= 0}
+        np.savez(folder / f"features-{span.update}-{context.rank}.npz", **found)
+        return choose(self, span, budget)
+
+    Selection.choose = dumping
 
 
 if __name__ == "__main__":

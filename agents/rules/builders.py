@@ -4,6 +4,7 @@ import re
 from collections.abc import Sequence
 
 from datamill.agents.rules import steps_dedup, steps_filter, steps_model, steps_shape
+from datamill.agents.rules.conditions import condition_nodes
 from datamill.agents.rules.doubts import usual_settings
 from datamill.agents.rules.intents import Wanted, only_this, resolve_dedup
 from datamill.agents.rules.mixtures import domain_weights
@@ -73,6 +74,7 @@ def build_nodes(reading: Reading, found: Sequence[Wanted], match: Match | None) 
     nodes += steps_filter.pii_nodes(reading)
     nodes += steps_filter.language_nodes(reading)
     nodes += _scope_nodes(reading)
+    nodes += condition_nodes(reading)
     nodes += _after_paraphrase(steps_filter.length_nodes(reading), nodes)
     nodes += steps_shape.sampling_nodes(reading, tuple(found)) if _samples(reading) else []
     nodes += _mixing(reading, found)

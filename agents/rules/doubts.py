@@ -218,7 +218,12 @@ def _ask_ranges(reading: Reading, ask: AskFunction) -> None:
         ask("threshold", "threshold", (f"{guess:g}",), value=f"{quantity.value:g}", guess=f"{guess:g}")
     bare = sorted({q.value for q in reading.numbers if q.unit == "" and 0 < q.value < 1})
     kinds = {w.capability for w in reading.mentions if not w.forbidden}
-    if len(bare) > 1 and kinds <= {"dedup", "dedup.minhash", "dedup.exact"} and not reading.languages and reading.training is None:
+    if (
+        len(bare) > 1
+        and kinds <= {"dedup", "dedup.minhash", "dedup.exact"}
+        and not reading.languages
+        and reading.training is None
+    ):
         ask("contradiction", "shares", tuple(f"{v:g}" for v in bare), first=f"{bare[0]:g}", second=f"{bare[1]:g}")
     split = any(w.capability == "split" and not w.forbidden for w in reading.mentions)
     shares = [q.value for q in reading.numbers if q.unit == "percent"]

@@ -91,3 +91,8 @@ def _draft(
         "language": reading.request.language,
         "request": reading.request.text,
     })  # fmt: skip
+
+
+def _used(made: Assembly | None) -> set[str]:
+    """Operators of the draft: conditions that tell the sides of a split apart are no filters."""
+    return {str(step["operator"]) for step in made.workflow["steps"]} if made else set()

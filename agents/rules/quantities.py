@@ -197,8 +197,14 @@ def _placed(text: str, value: Number, start: int, end: int) -> Quantity:
             break
     if unit == "tenths":
         unit, value = "percent", value * 10
-    spoken = re.search(r"(?:训练|微调)[^。;,，]*$", text[max(0, start - 40) : start]) and text[end : end + 2] not in {"对话"}
-    if unit == "turns" and spoken and not re.search(r"(?:少于|不足|超过|至少|低于|多于)\s*$", text[max(0, start - 4) : start]):
+    spoken = re.search(r"(?:训练|微调)[^。;,，]*$", text[max(0, start - 40) : start]) and text[end : end + 2] not in {
+        "对话"
+    }
+    if (
+        unit == "turns"
+        and spoken
+        and not re.search(r"(?:少于|不足|超过|至少|低于|多于)\s*$", text[max(0, start - 4) : start])
+    ):
         unit = "epochs"
     if unit == "turns" and re.search(r"训练\s*$|train\w*( for)?\s*$|微调\s*$|跑\s*$", text[max(0, start - 14) : start]):
         unit = "epochs"

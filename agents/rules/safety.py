@@ -166,6 +166,9 @@ def test_target(reading: Reading) -> str | None:
     wish = reading.training
     if wish and wish.target and wish.target.split == "test":
         return wish.target.key
+    aimed = next((s for s in reading.sources if s.purpose == "target" and s.split == "test"), None)
+    if aimed is not None:
+        return aimed.key
     tests = [
         s
         for s in reading.sources

@@ -53,7 +53,8 @@ _AGAINST = re.compile(
     r"与|和|跟|已(?:经)?(?:在|有)(?:的)?|对比|比对)\s*(?:the |o |a |os |as |el |la |los |las |our |old |file |questions (?:of|in) |perguntas (?:de|do) )*\s*$"
 )
 _TARGET = re.compile(
-    r"(?:target(?:s|ing|ed)?|aim\w*|towards?|alvo|objetivo|目标(?:集)?|为目标|以)\s*(?:set|dataset|data|conjunto|is|are|=|:|at|on|集|为|是|the|o|a|el|la|de|as)?\s*(?:set|is|=|:|at|on|the|是)?\s*$"
+    r"(?:\btarget(?:s|ing|ed)?|\baim\w*|\btowards?|\balvo|\bobjetivo|目标(?:集)?|为目标|以)\s*"
+    r"(?:(?:set|dataset|data|conjunto|is|are|being|=|:|at|on|to|集|为|是|the|o|a|el|la|de|as|será|sera)\s*){0,4}$"
 )
 _TARGET_AFTER = re.compile(
     r"^\s*(?:set |split |\w+ )?(?:as|como|is|being|作为|为|当)\s*(?:a |the |o |el |nosso |our )*(?:target|alvo|objetivo|目标)"
@@ -139,8 +140,14 @@ def _purpose(request: Request, start: int, end: int) -> Purpose:
 
 def _is_object(before: str, after: str) -> bool:
     """`export prefs.jsonl as pairs`: the file is what is written from, not where to."""
-    direct = re.search(r"\b(?:export\w*|sav\w*|writ\w*|convert\w*|exporta\w*|salv\w*|guard\w*)\s+(?:the |o |el |file )?$|(?:导出|转换)\s*$", before)
-    return direct is not None and re.match(r"\s*(?:as|to|into|in|como|para|em|en|a|成|为|转)\b|\s*(?:成|为|转)", after) is not None
+    direct = re.search(
+        r"\b(?:export\w*|sav\w*|writ\w*|convert\w*|exporta\w*|salv\w*|guard\w*)\s+(?:the |o |el |file )?$|(?:导出|转换)\s*$",
+        before,
+    )
+    return (
+        direct is not None
+        and re.match(r"\s*(?:as|to|into|in|como|para|em|en|a|成|为|转)\b|\s*(?:成|为|转)", after) is not None
+    )
 
 
 def text_of(request: Request, start: int, end: int) -> str:

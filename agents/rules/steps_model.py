@@ -124,7 +124,9 @@ def build_paraphrase(reading: Reading, wanted: Wanted) -> list[Node]:
 def _count(reading: Reading, start: int, end: int, each: bool = False) -> Quantity | None:
     """A count of things to make; with `each` only one that says per what."""
     for quantity in reading.free(start, end):
-        if each and not re.match(r"\s*(?:\w+ )?(?:per|for each|each|por|cada|每)", reading.request.masked[quantity.end :]):
+        if each and not re.match(
+            r"\s*(?:\w+ )?(?:per|for each|each|por|cada|每)", reading.request.masked[quantity.end :]
+        ):
             continue
         if (
             1 <= quantity.value <= 100

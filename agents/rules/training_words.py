@@ -49,7 +49,7 @@ _METHODS: tuple[tuple[str, str, str], ...] = (
     ("reweight", "joint_update_aware", r"joint[- ]update"),
     ("reweight", "adapt", r"\badapt\b(?= |-)(?! to)"),
     ("reweight", "loss", r"re-?weight\w*|(?:less|more|lower|higher|smaller|larger) weights?\b|(?:down|up)-?weight\w*|weigh\w* (?:each |the |every )?(?:samples?|examples?|rows?|tokens?)|menos peso|mais peso|menor peso|maior peso|mas peso|mayor peso|repondera\w*|ponder(?:a|ar|e|acao|acion)\b|降权|加权|(?:更低|更高|较低|较高|降低|提高).{0,6}权重|权重.{0,8}(?:更低|更高|降低|调低|小)|重加权"),
-    ("order", "sorting", r"curriculum|easy (?:ones? |samples? |examples? )?(?:first|to hard)|easiest first|hard(?:est)? (?:ones? )?(?:last|first)|shortest first|curricul[oa]\b|(?:mais )?facei?s? (?:primeiro|antes)|(?:mas )?faciles? primero|由易到难|从易到难|先易后难|课程学习|从简单到(?:困)?难"),
+    ("order", "sorting", r"sort\w* (?:(?:the|all|by|samples|examples|rows|data|training|them|from) )+|short(?:est|er)? (?:ones |samples |examples )?to long\w*|de (?:corto|curto) a (?:largo|longo)|按长度排序|由短到长|从短到长|curriculum|easy (?:ones? |samples? |examples? )?(?:first|to hard)|easiest first|hard(?:est)? (?:ones? )?(?:last|first)|shortest first|curricul[oa]\b|(?:mais )?facei?s? (?:primeiro|antes)|(?:mas )?faciles? primero|由易到难|从易到难|先易后难|课程学习|从简单到(?:困)?难"),
 )  # fmt: skip
 _CASED = (
     ("select", "less", r"\bLESS\b"),
@@ -269,7 +269,7 @@ def _order_column(wish: TrainingWish, request: Request) -> None:
         wish.settings["order_by"] = named[0]
     elif spoken and spoken["name"] not in {"curriculum", "easy", "the"}:
         wish.settings["order_by"] = request.text[spoken.start("name") : spoken.end("name")]
-    elif re.search(r"shortest|length|curt|cort|长度|短", request.folded):
+    elif re.search(r"\bshort|length|curt|cort|comprimento|longitud|长度|短", request.folded):
         wish.settings["order_by"] = "length"
 
 

@@ -1,0 +1,85 @@
+"""Conditions on columns in a request, as expressions: `rating >= 4 and lang == "en"`, "where score is above 0.5"."""
+
+import re
+
+from datamill.agents.rules.intents import polarity
+from datamill.agents.rules.nodes import Node
+from datamill.agents.rules.reading import Reading
+
+_RESERVED = frozenset(
+    "target seed semente semilla threshold limiar umbral beta lr rate r rank similarity jaccard ngram n k epochs epoch batch size model modelo key token password "
+    "cutoff ratio alpha words chars characters tokens rows steps step warmup temperature overlap timeout p ppl perplexity cos cosine eps rouge scale and or with than is if where keep only".split()
+)
+_SYMBOLS = re.compile(
+    r"(?<![\w.>-])(?P<column>[A-Za-z_]\w*)\s?(?P<sign>>=|<=|==|!=|=|>(?!>)|<(?!<)|≥|≤)\s?(?P<value>\"[^\"]{1,40}\"|'[^']{1,40}'|-?\d+(?:[.,]\d+)?|[A-Za-z_]\w*)(?![\w>=]|\s?->)"
+)
+_WORDS = re.compile(
+    r"(?:where|with|whose|if|when|having|have|has|onde|com|cuja?|con|donde|cuy[oa]|que tengan?|que tenham?|tienen|tem)\s+(?:the |an? |o |a |el |la |un |una |um |uma |its |their )?(?P<column>[a-z_]\w*)(?: (?:column|field|score|coluna|columna))?\s+"
+    r"(?:is |are |of |es |e |sea |seja |de )?(?P<words>at least|at most|above|over|below|under|greater than|higher than|more than|less than|lower than|equal to|equals|maior que|menor que|mayor que|acima de|abaixo de|pelo menos|al menos|por encima de|por debajo de|superior a|inferior a)\s+(?P<value>-?\d+(?:[.,]\d+)?)(?!\s?(?:%|words|char|token|palavra|palabra|caracter|turn|row|linha|fila))"
+)
+_HAN = re.compile(
+    r"(?P<column>[A-Za-z_]\w*)\s?(?:列|字段|分数?)?\s?(?P<words>大于等于|小于等于|大于|小于|高于|低于|不低于|不高于|等于|至少)\s?(?P<value>\d+(?:\.\d+)?)"
+)
+_SIGNS = {
+    "at least": ">=", "at most": "<=", "above": ">", "over": ">", "greater than": ">", "higher than": ">", "more than": ">", "below": "<", "under": "<", "less than": "<",
+    "lower than": "<", "equal to": "==", "equals": "==", "maior que": ">", "mayor que": ">", "acima de": ">", "por encima de": ">", "superior a": ">", "menor que": "<", "abaixo de": "<",
+    "por debajo de": "<", "inferior a": "<", "pelo menos": ">=", "al menos": ">=", "大于等于": ">=", "小于等于": "<=", "大于": ">", "小于": "<", "高于": ">", "低于": "<", "不低于": ">=",
+    "不高于": "<=", "等于": "==", "至少": ">=", "=": "==", "≥": ">=", "≤": "<=",
+}  # fmt: skip
+
+
+def condition_nodes(reading: Reading) -> list[Node]:
+    """One `filter.expr` from all conditions on columns; those that say what goes are negated."""
+    found: list[tuple[int, str]] = []
+    for match in _SYMBOLS.finditer(reading.request.text):
+        if not _taken(reading, match) and _comparable(match["sign"], match["value"]):
+            found.append((match.start(), _expression(reading, match, match["sign"])))
+    for pattern in (_WORDS, _HAN):
+        for match in pattern.finditer(reading.request.masked):
+            if not _taken(reading, match):
+                found.append((match.start(), _expression(reading, match, match["words"])))
+    if not found:
+        return []
+    found = sorted(dict(found).items())
+    expressions = [text for _, text in found]
+    start = found[0][0]
+    drops = polarity(reading.request, start, start) == "drop"
+    joined = " and ".join(expressions)
+    if re.search(r"\bor\b|\bou\b|\bo\b|或", reading.request.masked[start : found[-1][0]]) and len(found) > 1:
+        joined = " or ".join(expressions)
+    for quantity in reading.numbers:
+        if found[0][0] <= quantity.start <= found[-1][0] + 60 and any(
+            f" {quantity.value:g}" in text for text in expressions
+        ):
+            reading.take(quantity)
+    return [
+        Node(
+            "filter.expr",
+            {"expr": f"not ({joined})" if drops else joined},
+            start,
+            reading.request.quote(start, start + 1),
+        )
+    ]
+
+
+def _taken(reading: Reading, match: re.Match[str]) -> bool:
+    column = match["column"].lower()
+    inside = any(s.start <= match.start() < s.end for s in (*reading.request.paths, *reading.request.urls))
+    following = reading.request.masked[match.end() : match.end() + 14]
+    unit = re.match(r"\s?(?:%|words|char|token|palavra|palabra|caracter|turn|gram|字|词|轮)", following)
+    return column in _RESERVED or inside or unit is not None
+
+
+def _comparable(sign: str, value: str) -> bool:
+    """`a = b` with bare words is rarely a condition; `lang == en` is."""
+    return sign != "=" or value[0] in "\"'-0123456789"
+
+
+def _expression(reading: Reading, match: re.Match[str], words: str) -> str:
+    column = reading.request.text[match.start("column") : match.end("column")]
+    value = match["value"]
+    if re.fullmatch(r"-?\d+(?:[.,]\d+)?", value):
+        value = value.replace(",", ".")
+    elif value.lower() not in {"true", "false", "null"}:
+        value = '"' + value.strip("\"'") + '"'
+    return f"{column} {_SIGNS.get(words, words)} {value}"

@@ -13,7 +13,7 @@ from typing import Any
 import pyarrow as pa
 
 from datamill.errors import DatamillError
-from datamill.operators.declaration import Context, Operator, Params
+from datamill.operators.declaration import Bound, Context, Operator, Params
 from datamill.operators.registry import find
 from datamill.services.engines.local import broadcast_value
 from datamill.services.engines.protocol import Outcome, Shard
@@ -53,10 +53,21 @@ class StepCall:
         value = broadcast_value(self.resources) if self.resources else None
         return Context(self.step, self.seed, self.project, value, {}, self.settings)
 
+    @property
+    def asks_again(self) -> bool:
+        """Whether failed rows are worth another try: calls to a model fail for reasons that pass."""
+        return find(self.operator).bound is Bound.LLM
+
     def bind(self) -> tuple[Operator[Any], Params]:
         """Operator and validated parameters."""
         operator = find(self.operator)
         return operator, operator.params.model_validate(dict(self.params))
+
+
+def has_failed(unit: Unit) -> bool:
+    """Whether rows of the unit failed; such a unit is computed again, at the price of the failed calls alone."""
+    mark = f"reason.{Fate.FAILED}:", f"noted.{Fate.FAILED}:"
+    return any(name.startswith(mark) and count for name, count in unit.counts.items())
 
 
 @dataclass(frozen=True)
@@ -91,6 +102,8 @@ class ChainTask:
         for call in self.calls:
             key = unit_key(call.key, digest)
             unit = self.store.load(key) if self.reuse else None
+            if unit is not None and call.asks_again and has_failed(unit):
+                unit = None
             reused = unit is not None
             if unit is None:
                 before = rows if rows is not None else self._rows_before(shard, reports)

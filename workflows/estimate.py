@@ -18,8 +18,10 @@ from datamill.errors import DatamillError
 from datamill.operators.declaration import Bound, Context, Effect, Operator, Params
 from datamill.operators.registry import find
 from datamill.services.engines.tables import TableDataset
+from datamill.services.llm.budget import PICO, Prices
 from datamill.services.reading.reader import read_chunk
 from datamill.services.reading.source import Chunk, SourceSpec
+from datamill.services.records import SYSTEM_COLUMNS
 from datamill.workflows.chain import run_operator
 from datamill.workflows.decisions import added_columns, apply_decisions, decide
 from datamill.workflows.join_step import PARENT, conform, joined_arrow_schema
@@ -30,6 +32,8 @@ from datamill.workflows.sources import read_source
 SAMPLE_ROWS = 2000
 WHOLE_ROWS = 20_000
 CHARS_PER_TOKEN = 4.0
+PROMPT_TOKENS = 220
+REPLY_TOKENS = 12
 
 
 @dataclass(frozen=True)
@@ -41,6 +45,7 @@ class StepEstimate:
         rows: expected rows after it.
         seconds: expected seconds of computing (one worker).
         llm_calls: expected requests to a language model.
+        llm_tokens: expected prompt and completion tokens of them.
         measured: whether it was run on the sample.
         note: what limits the estimate.
     """
@@ -49,6 +54,7 @@ class StepEstimate:
     rows: int
     seconds: float
     llm_calls: int = 0
+    llm_tokens: tuple[int, int] = (0, 0)
     measured: bool = True
     note: str = ""
 
@@ -85,7 +91,7 @@ class _Sampled:
 
 
 def estimate_plan(
-    plan: Plan, project: Path, allow_paths: Sequence[str] = (), usd_per_call: float = 0.0, sample: int = SAMPLE_ROWS
+    plan: Plan, project: Path, allow_paths: Sequence[str] = (), prices: Prices | None = None, sample: int = SAMPLE_ROWS
 ) -> Estimate:
     """Estimate `plan` by running its cheap part on a sample.
 
@@ -93,9 +99,36 @@ def estimate_plan(
         plan: compiled plan.
         project: project folder.
         allow_paths: further paths that may be read.
-        usd_per_call: expected price of one LLM request.
+        prices: what tokens of the LLM endpoint cost; nothing when None.
         sample: rows looked at per input when the input is large.
     """
+    estimates, _, looked = _walk(plan, project, allow_paths, sample)
+    tokens = [sum(item.llm_tokens[side] for item in estimates) for side in (0, 1)]
+    usd = (prices or Prices()).cost(*tokens) / PICO
+    return Estimate(tuple(estimates), looked, sum(item.seconds for item in estimates), usd)
+
+
+def sample_rows(
+    plan: Plan, step: str, project: Path, allow_paths: Sequence[str] = (), count: int = 5
+) -> tuple[list[dict[str, Any]], int, int]:
+    """The first rows a step leaves of the sample, without system columns.
+
+    Returns:
+        The rows, the number of rows the step left of the sample, and the number of sampled rows that went in.
+        A step that was not run on the sample (gpu, llm) shows the rows that would go in.
+    """
+    _, state, looked = _walk(plan, project, allow_paths, SAMPLE_ROWS)
+    table = state[step].table
+    needs = plan.step(step).needs
+    before = sum(state[name].table.num_rows for name in needs) if needs else looked
+    names = [name for name in table.column_names if name not in SYSTEM_COLUMNS]
+    return table.select(names).slice(0, count).to_pylist(), table.num_rows, before
+
+
+def _walk(
+    plan: Plan, project: Path, allow_paths: Sequence[str], sample: int
+) -> tuple[list[StepEstimate], dict[str, _Sampled], int]:
+    """Run the cheap part on a sample: estimates, the sample after each step, rows looked at."""
     policy = PathPolicy.of(project, allow_paths)
     state: dict[str, _Sampled] = {}
     estimates: list[StepEstimate] = []
@@ -108,8 +141,7 @@ def estimate_plan(
             estimates.append(StepEstimate(step.id, round(sampled.rows), time.perf_counter() - started))
             continue
         estimates.append(_estimate_step(plan, step, state, project, started))
-    calls = sum(item.llm_calls for item in estimates)
-    return Estimate(tuple(estimates), looked, sum(item.seconds for item in estimates), calls * usd_per_call)
+    return estimates, state, looked
 
 
 def _estimate_step(
@@ -119,18 +151,29 @@ def _estimate_step(
     total = sum(parent.rows for parent in parents)
     if step.bound in {Bound.LLM.value, Bound.GPU.value}:
         state[step.id] = _Sampled(parents[0].table, total * _expansion(step))
-        calls = round(total) if step.bound == Bound.LLM.value else 0
-        return StepEstimate(step.id, round(state[step.id].rows), 0.0, calls, False, "not run on the sample")
+        calls = round(total * float(step.params.get("n", 1))) if step.bound == Bound.LLM.value else 0
+        tokens = _tokens(step, parents[0].table, calls)
+        return StepEstimate(step.id, round(state[step.id].rows), 0.0, calls, tokens, False, "not run on the sample")
     try:
         table = _run_on_sample(plan, step, state, project)
     except DatamillError as error:
         state[step.id] = _Sampled(parents[0].table, total)
-        return StepEstimate(step.id, round(total), 0.0, 0, False, error.issues[0].message)
+        return StepEstimate(step.id, round(total), measured=False, seconds=0.0, note=error.issues[0].message)
     looked = sum(parent.table.num_rows for parent in parents)
     scale = total / looked if looked else 0.0
     rows = _scaled_rows(step, parents[0].table, table.num_rows, scale)
     state[step.id] = _Sampled(table, rows)
     return StepEstimate(step.id, round(rows), (time.perf_counter() - started) * max(scale, 1.0))
+
+
+def _tokens(step: PlanStep, table: pa.Table, calls: int) -> tuple[int, int]:
+    """Expected prompt and completion tokens: the text goes in once and comes back about as long."""
+    column = str(step.params.get("column", ""))
+    if not calls or column not in table.column_names or not table.num_rows:
+        return (calls * PROMPT_TOKENS, calls * REPLY_TOKENS)
+    chars = sum(len(str(text)) for text in table[column].to_pylist() if text is not None) / table.num_rows
+    text = chars / CHARS_PER_TOKEN
+    return (round(calls * (PROMPT_TOKENS + text)), round(calls * (REPLY_TOKENS + text)))
 
 
 def _scaled_rows(step: PlanStep, before: pa.Table, rows: int, scale: float) -> float:
@@ -141,7 +184,7 @@ def _scaled_rows(step: PlanStep, before: pa.Table, rows: int, scale: float) -> f
     quota = {"filter.topk": params.get("n"), "sample.stratified": params.get("max_per_group")}.get(step.operator)
     if quota is None:
         return rows * scale
-    return sum(min(float(quota), size * scale) for size in _group_sizes(step, before))
+    return sum((min(float(quota), size * scale) for size in _group_sizes(step, before)), 0.0)
 
 
 def _group_sizes(step: PlanStep, before: pa.Table) -> list[int]:

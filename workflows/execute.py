@@ -6,7 +6,7 @@ plan's digest before anything else.
 
 import time
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -16,12 +16,15 @@ from datamill.services.engines.protocol import Engine
 from datamill.services.storage.atomic import remove_leftovers
 from datamill.services.storage.units import UnitStore
 from datamill.workflows.approval import require
+from datamill.workflows.check_steps import content_digest
 from datamill.workflows.events import EventStream, Listener, silent
 from datamill.workflows.gates import GateResult, check_gates
+from datamill.workflows.llm_steps import check_llm, llm_steps, service_settings, usage_of
 from datamill.workflows.lock import run_lock
 from datamill.workflows.outputs import WrittenOutput, check_targets, write_output
 from datamill.workflows.paths import STATE_FOLDER, PathPolicy
 from datamill.workflows.plan import Plan
+from datamill.workflows.recheck import recheck_paths
 from datamill.workflows.registration import register_outputs
 from datamill.workflows.report import write_report
 from datamill.workflows.run_files import write_run_files
@@ -45,6 +48,7 @@ class RunRequest:
         command: the command that would run this again.
         listener: gets every event.
         asked: the person's words, kept in the run's record.
+        budget_usd: LLM money the person allowed for this run; the plan's budget when None.
     """
 
     project: Path
@@ -56,6 +60,7 @@ class RunRequest:
     command: str = "datamill run"
     listener: Listener = silent
     asked: str = ""
+    budget_usd: float | None = None
 
 
 @dataclass(frozen=True)
@@ -113,9 +118,13 @@ def run_plan(plan: Plan, request: RunRequest) -> RunResult:
     """Run an approved plan, or go on with its unfinished run.
 
     Raises:
-        DatamillError: exit 4 without approval; otherwise whatever stopped the run, which stays resumable.
+        DatamillError: exit 4 without approval, 6 without an endpoint that a step needs, 7 when the expected cost
+            passes the budget; otherwise whatever stopped the run, which stays resumable.
     """
     approval = require(request.project, plan, f"{request.command} --approve {plan.short}")
+    check_llm(plan, request.project, request.allow_paths, request.budget_usd)
+    recheck_paths(plan, PathPolicy.of(request.project, request.allow_paths))
+    recheck(plan, PathPolicy.of(request.project, request.allow_paths))
     with run_lock(request.project, plan.digest):
         check_targets(request.project, plan, request.overwrite)
         previous = unfinished(request.project, plan.digest)
@@ -137,6 +146,29 @@ def run_plan(plan: Plan, request: RunRequest) -> RunResult:
             raise
 
 
+def recheck(plan: Plan, policy: PathPolicy) -> None:
+    """What was allowed when the plan was compiled must be allowed, and the same, now.
+
+    Raises:
+        DatamillError: `DM-PATH-...` for a path that may no longer be touched, `DM-RUN-010` for a file among the
+            parameters whose content changed.
+    """
+    sources = [policy.resolve(str(step.params["path"])) for step in plan.steps if step.is_source]
+    issues = [policy.check_write(output.path, name, sources) for name, output in plan.outputs.items()]
+    for step in plan.steps:
+        paths = [str(step.params["path"])] if step.is_source else list(step.files)
+        issues += [policy.check_read(path, step.id) for path in paths]
+    found = [issue for issue in issues if issue is not None]
+    if found:
+        raise DatamillError(found[0].code, found[0].message, exit_code=ExitCode.INVALID, issues=found)
+    for step in (step for step in plan.steps if not step.is_source):
+        for path, digest in step.files.items():
+            target = policy.resolve(path)
+            if not target.exists() or content_digest(target) != digest:
+                message = f"`{path}` has changed since the plan was made"
+                raise DatamillError("DM-RUN-010", message, step=step.id, fix="review and approve the plan again")
+
+
 def _remove_leftovers(project: Path, plan: Plan) -> None:
     """Clear what killed runs left half written, wherever a run writes."""
     remove_leftovers(project / STATE_FOLDER)
@@ -152,10 +184,12 @@ def _run(plan: Plan, request: RunRequest, record: RunRecord, events: EventStream
     store = UnitStore(request.project / STATE_FOLDER / STORE)
     engine = make_engine(request)
     try:
-        runner = Runner(plan, engine, store, policy, events, request.options)
+        runner = Runner(plan, engine, store, policy, events, _options(plan, request, record))
         results = runner.run()
     finally:
         engine.close()
+        if llm_steps(plan):
+            record.update(llm=usage_of(record.folder))
     partial = request.options.until is not None
     outputs = () if partial else _write_outputs(plan, request, policy, results, events)
     gates = tuple(check_gates(plan, results))
@@ -175,6 +209,12 @@ def _run(plan: Plan, request: RunRequest, record: RunRecord, events: EventStream
     return RunResult(
         record.id, record.folder, status, rows_in, rows_out, outputs, gates, books, seconds, resumed
     )  # fmt: skip
+
+
+def _options(plan: Plan, request: RunRequest, record: RunRecord) -> RunOptions:
+    """The options with what LLM steps need; a caller's own settings stand."""
+    services = service_settings(plan, request.project, record.folder, request.budget_usd)
+    return replace(request.options, settings={**services, **request.options.settings})
 
 
 def _write_outputs(

@@ -9,6 +9,7 @@ import json
 import os
 from collections.abc import Iterable
 from dataclasses import dataclass
+from fnmatch import fnmatchcase
 from pathlib import Path
 
 from datamill.errors import Issue
@@ -71,10 +72,18 @@ class PathPolicy:
         if target == state or state in target.parents:
             return Issue("DM-PATH-002", f"`{path}` is datamill's own state", step=step, field="path")
         for source in inputs:
-            if target == source or source in target.parents:
+            if target == source or source in target.parents or _globbed(target, source):
                 message = f"`{path}` would overwrite the input `{source.name}`"
                 return Issue("DM-PATH-004", message, step=step, field="path", fix="write to a new path")
         return None
+
+
+def _globbed(target: Path, source: Path) -> bool:
+    """Whether an input written as a pattern would read the output `target` (again)."""
+    pattern = str(source)
+    if "**" in pattern:
+        return fnmatchcase(str(target), pattern)
+    return any(mark in pattern for mark in "*?[") and target.match(pattern)
 
 
 def granted(project: Path) -> list[Path]:

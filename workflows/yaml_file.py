@@ -13,6 +13,7 @@ from typing import Any
 from ruamel.yaml import YAML
 from ruamel.yaml.comments import CommentedMap, CommentedOrderedMap, CommentedSeq, CommentedSet, TaggedScalar
 from ruamel.yaml.error import MarkedYAMLError, YAMLError
+from ruamel.yaml.scalarbool import ScalarBoolean
 
 from datamill.errors import Issue, PlanError
 
@@ -133,6 +134,8 @@ class _Counter:
 
     def _scalar(self, node: Any, line: int) -> Any:
         value = node.value if isinstance(node, TaggedScalar) else node
+        if isinstance(value, ScalarBoolean):
+            return bool(value)
         for kind in (bool, int, float):
             if isinstance(value, kind):
                 return kind(value)

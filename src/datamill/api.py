@@ -8,8 +8,9 @@ Nothing here prints. `approve()` is explicit, as on the screen. Objects show the
 """
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -272,11 +273,32 @@ def train(
 
 
 @dataclass(frozen=True)
+class Family:
+    """Operators of one family, ready to be added to a workflow."""
+
+    workflow: "Workflow"
+    family: str
+    names: tuple[str, ...]
+
+    def __getattr__(self, name: str) -> "Callable[..., Workflow]":
+        """The operator `name` as a method that adds it; a word of Python may be written with `_` behind."""
+        verb = name.rstrip("_")
+        if name.startswith("_") or verb not in self.names:
+            raise AttributeError(f"there is no operator `{self.family}.{name}`; there are {', '.join(self.names)}")
+        return partial(self.workflow.step, f"{self.family}.{verb}")
+
+    def __dir__(self) -> list[str]:
+        return [*super().__dir__(), *self.names]
+
+
+@dataclass(frozen=True)
 class Workflow:
     """A workflow put together in code; every method returns a new one.
 
+    Operators are reached by family and name, or by id with `step`.
+
     Example:
-        `Workflow("w").read("a.jsonl").step("filter.length", unit="words", min=30).write("out/b.parquet").plan()`
+        `Workflow("w").read("a.jsonl").filter.length(unit="words", min=30).write("out/b.parquet").plan()`
     """
 
     name: str
@@ -285,6 +307,15 @@ class Workflow:
     steps: tuple[Mapping[str, Any], ...] = ()
     outputs: Mapping[str, Any] = field(default_factory=dict)
     last: str | None = None
+
+    def __getattr__(self, family: str) -> "Family":
+        """Operators of a family: `.dedup.minhash(...)`."""
+        from datamill.operators.registry import catalogue
+
+        names = [known.split(".", 1)[1] for known in catalogue() if known.startswith(f"{family}.")]
+        if family.startswith("_") or not names:
+            raise AttributeError(f"a workflow has no operator family {family!r}")
+        return Family(self, family, tuple(names))
 
     def read(self, path: str, name: str | None = None, **options: Any) -> "Workflow":
         """Add an input and go on from it."""

@@ -62,6 +62,7 @@ def build_report(project: Path, record: RunRecord, plan: Plan) -> dict[str, Any]
         "outputs": state.get("outputs", []),
         "cards": _cards(project, state),
         "gates": state.get("gates", []),
+        "llm": state.get("llm", {}),
         "training": _training(project, record, plan, state, events),
         "statistics": data.stats(),
         "warnings": [note.to_dict() for note in plan.notes],

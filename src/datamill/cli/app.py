@@ -3,7 +3,9 @@
 Commands live in modules of their own and load what they need when they run, so `datamill --help` stays fast.
 """
 
+import contextlib
 import importlib
+import os
 import sys
 import traceback
 from collections.abc import Sequence
@@ -91,15 +93,34 @@ def invoke(arguments: Sequence[str]) -> int:
     except (typer.Abort, KeyboardInterrupt):
         plain.say("interrupted")
         return ExitCode.INTERRUPTED
-    except BrokenPipeError:
-        sys.stderr.close()
+    except BrokenPipeError:  # the reader (`| head`) has what it wanted
+        _discard_stdout()
         return ExitCode.OK
-    except DatamillError as error:
-        plain.error(error)
-        if plain.verbose > 1:
-            traceback.print_exc()
-        return error.exit_code
+    except (DatamillError, OSError) as error:
+        return _failed(plain, error if isinstance(error, DatamillError) else _file_trouble(error))
     return int(result) if isinstance(result, int) else ExitCode.OK
+
+
+def _failed(session: Session, error: DatamillError) -> int:
+    session.error(error)
+    if session.verbose > 1:
+        traceback.print_exc()
+    return error.exit_code
+
+
+def _discard_stdout() -> None:
+    """Send what is still buffered nowhere, so that the interpreter does not complain when it ends."""
+    with contextlib.suppress(OSError, ValueError):  # a stdout without a descriptor has nothing to send
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+def _file_trouble(error: OSError) -> DatamillError:
+    """A disk that is full, a folder that cannot be written: the person can act on it."""
+    where = error.filename2 or error.filename
+    return DatamillError(
+        "DM-CLI-007", f"{error.strerror or error}", file=str(where) if where else None,
+        fix="datamill doctor, or choose another folder with --project",
+    )  # fmt: skip
 
 
 def _usage(session: Session, error: click_errors.ClickException) -> int:

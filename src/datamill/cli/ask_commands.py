@@ -141,8 +141,10 @@ def finish(session: Session, turn: "Turn", services: "ThreadServices", approve: 
 
 
 def _check_digest(turn: "Turn", given: str) -> None:
+    from datamill.workflows.approval import MIN_PREFIX
+
     digest = str(turn.payload["plan_digest"])
-    if given and not digest.startswith(given):
+    if given and (len(given) < MIN_PREFIX or not digest.startswith(given.lower())):
         message = f"the plan is {digest[:12]}, not `{given}`"
         raise DatamillError("DM-AGENT-003", message, exit_code=ExitCode.NEEDS_APPROVAL, fix="review the plan again")
 

@@ -80,7 +80,9 @@ def edit(context: typer.Context, file: FileArgument) -> int:
     if not editor:
         raise usage_error("neither VISUAL nor EDITOR is set", "EDITOR=nano datamill plan edit FILE")
     path = plan_file(session, file)
-    subprocess.run([*editor.split(), str(path)], check=True)  # noqa: S603  the person's own editor
+    done = subprocess.run([*editor.split(), str(path)], check=False)  # noqa: S603  the person's own editor
+    if done.returncode:
+        raise usage_error(f"`{editor}` ended with {done.returncode}; the file is as it left it", "EDITOR=nano ...")
     return check(context, str(path))
 
 

@@ -180,7 +180,7 @@ def _scaled_rows(step: PlanStep, before: pa.Table, rows: int, scale: float) -> f
     """Rows after a step on all rows, from `rows` after it on the sample `before`; a fixed number is not scaled up."""
     params = step.params
     if step.operator in {"sample.random", "sample.stratified"} and params.get("n") is not None:
-        return min(float(params["n"]), before.num_rows * scale)
+        return min(float(params["n"]), float(before.num_rows) * scale)
     quota = {"filter.topk": params.get("n"), "sample.stratified": params.get("max_per_group")}.get(step.operator)
     if quota is None:
         return rows * scale

@@ -198,3 +198,34 @@ def test_two_runs_of_one_plan_at_once_are_refused(tmp_path: Path) -> None:
         run_plan(plan, RunRequest(folder))
     assert refused.value.code == "DM-RUN-021"
     assert run_plan(plan, RunRequest(folder, workers=1, options=RunOptions())).status == "done"
+
+
+def test_paths_are_checked_again_when_the_run_starts(tmp_path: Path) -> None:
+    folder = make_project(tmp_path / "project")
+    plan = compiled(folder)
+    approve(folder, plan, "test")
+    outside = tmp_path / "outside"
+    outside.mkdir()
+    (folder / "out").symlink_to(outside)
+    with pytest.raises(DatamillError) as refused:
+        run_plan(plan, RunRequest(folder))
+    assert refused.value.code == "DM-PATH-002"
+    assert list(outside.iterdir()) == []
+
+
+def test_a_file_among_the_parameters_that_changes_stops_the_run(tmp_path: Path) -> None:
+    folder = make_project(tmp_path)
+    write_rows(
+        folder / "tests.jsonl", [{"question": "which sentence number comes after the last one that we saw here"}]
+    )
+    text = (folder / "plan.yaml").read_text()
+    decon = "  - {id: decon, operator: decon.ngram, needs: fix, params: {columns: [text], against: [tests.jsonl]}}\n"
+    text = text.replace("  - {id: size", decon + "  - {id: size").replace(
+        "needs: fix, params: {columns: [text], unit", "needs: decon, params: {columns: [text], unit"
+    )
+    plan = compiled(folder, text)
+    approve(folder, plan, "test")
+    write_rows(folder / "tests.jsonl", [{"question": "another question that nobody approved for this plan at all"}])
+    with pytest.raises(DatamillError) as stopped:
+        run_plan(plan, RunRequest(folder))
+    assert stopped.value.code == "DM-RUN-010"

@@ -340,8 +340,8 @@ def _markdown(result: Mapping[str, Any]) -> str:
     spread = fidelity["exact_scores"]["std"]
     agreement = (
         f"Fidelity against exact scores: {fidelity['rows']} rows, {fidelity['targets']} targets, "
-        f"{fidelity['warmup_steps']} warm-up steps, d = {fidelity['dim']}; exact scores spread by {spread:.4f} (standard "
-        f"deviation)."
+        f"{fidelity['warmup_steps']} warm-up steps, d = {fidelity['dim']}; exact scores spread by {spread:.4f} "
+        f"(standard deviation)."
     )
     timing = [
         f"| {names[k]} | {v['cpu_ms_per_row']:.2f} | {v['wall_ms_per_row']:.2f} |" for k, v in speed["methods"].items()

@@ -182,9 +182,10 @@ def _directions(
         features = _Features(_plain, projection, sums.add if compat == "none" else pieces.__setitem__)
         per_sample_gradients(context.model, names, batch, features.receive)
         features.finish()
-        squares = sum((piece.double().square().sum(1) for piece in pieces.values()), torch.zeros(len(samples)).double())
-        for name, piece in pieces.items():
-            sums.add(name, piece / squares.sqrt().clamp(min=1e-300).to(piece)[:, None])
+        if pieces:
+            squares = torch.stack([piece.double().square().sum(1) for piece in pieces.values()]).sum(0)
+            for name, piece in pieces.items():
+                sums.add(name, piece / squares.sqrt().clamp(min=1e-30).to(piece)[:, None])
     return sums.directions(context.reduce, unit=compat == "none")
 
 

@@ -108,7 +108,8 @@ class SparseJL:
 
 def _sparse_rows(places: npt.NDArray[np.int64], signs: npt.NDArray[np.float64], dim: int) -> torch.Tensor:
     """(dim, coordinates) compressed sparse rows; the order of summation is that of the coordinates."""
-    order = np.argsort(places.ravel(), kind="stable")
+    narrow = places.ravel().astype(np.uint16) if dim <= 1 << 16 else places.ravel()  # 16 bits are sorted by radix
+    order = np.argsort(narrow, kind="stable")
     starts = np.concatenate([[0], np.bincount(places.ravel(), minlength=dim).cumsum()])
     coordinates = order // places.shape[1]
     with warnings.catch_warnings():

@@ -11,6 +11,7 @@ from pydantic import ValidationError
 from datamill.errors import DatamillError, Issue, nearest
 from datamill.operators.declaration import ColumnType, Params, Schema
 from datamill.operators.registry import find
+from datamill.services.reading.files import resolve_files
 from datamill.services.reading.reader import plan_chunks
 from datamill.services.reading.schema import dtypes
 from datamill.services.reading.source import Chunk, SourceSpec
@@ -55,22 +56,22 @@ def _source_step(
     name: str, spec: InputSpec, options: Mapping[str, Any], policy: PathPolicy, findings: Findings
 ) -> PlanStep | None:
     probe = SourceSpec(name, str(policy.resolve(spec.path)), policy.project, spec.format)
-    chunks = plan_chunks(probe)
-    found = spec.format or (chunks[0].file.format if chunks else "jsonl")
+    files = resolve_files(probe).files
+    found = spec.format or (files[0].format if files else "jsonl")
     operator = find(f"read.{found}")
     params = _reader_params(operator.params, name, {"path": spec.path, **options}, findings)
     if params is None:
         return None
     source = source_spec(name, params.model_dump(mode="json"), found, policy)
     chunks = plan_chunks(source)
-    files = chunk_digests(chunks)
-    arrow, notes = infer(source, files, policy.project)
+    digests = chunk_digests(chunks)
+    arrow, notes = infer(source, digests, policy.project)
     for note in notes:
         findings.add(replace(note, step=name, line=None), ("inputs", name))
     schema = _declare(name, spec.columns, dtypes(arrow), findings)
     return PlanStep(
         id=name, operator=operator.id, version=operator.version, params=params.model_dump(mode="json"), needs=(),
-        sides=(), files=files, effect=operator.effect.value, bound=operator.bound.value, schema=schema, arrow=arrow,
+        sides=(), files=digests, effect=operator.effect.value, bound=operator.bound.value, schema=schema, arrow=arrow,
     )  # fmt: skip
 
 

@@ -25,7 +25,7 @@ NAMES: dict[str, tuple[str, ...]] = {
 
 WORDS: dict[str, str] = {
     "characters": "chars", "character": "chars", "char": "chars", "word": "words", "token": "tokens", "turn": "turns",
-    "national_id": "cn_id", "id_card": "cn_id", "card": "credit_card", "gsm8k_test": "gsm8k:test", "math_test": "math:test",
+    "national_id": "cn_id", "id_card": "cn_id", "card": "credit_card", "代码": "code", "数学": "math", "对话": "chat", "gsm8k_test": "gsm8k:test", "math_test": "math:test",
 }  # fmt: skip
 """Generic values to the operators' own."""
 
@@ -158,7 +158,7 @@ def _from_block(block: Mapping[str, Any], workflow: Mapping[str, Any]) -> dict[s
     return {
         "stage": factory.get("stage"), "finetuning": factory.get("finetuning_type"), "model": factory.get("model_name_or_path"),
         "paradigm": names.get(section.get("train_type", "static"), "static"), "method": section.get("component_name"),
-        "ratio": round(section["update_step"] * rows_a_step / window, 6) if window else None,
+        "ratio": None, "ratios": _ratios(section.get("update_step", 0) * rows_a_step, window),
         "target": workflow["inputs"][source]["path"] if source else None, "update_every": section.get("update_step"),
         "update_times": section.get("update_times"), "warmup_steps": section.get("warmup_step"),
         "seed": section.get("seed", factory.get("seed", workflow.get("seed"))), "beta": factory.get("pref_beta"), "registry": registry,
@@ -167,6 +167,23 @@ def _from_block(block: Mapping[str, Any], workflow: Mapping[str, Any]) -> dict[s
         "cutoff_len": factory.get("cutoff_len"), "steps": factory.get("max_steps"), "max_steps": factory.get("max_steps"),
         "gradient_accumulation": factory.get("gradient_accumulation_steps"), **section.get("component_params", {}),
     }  # fmt: skip
+
+
+class _ratios:  # noqa: N801  reads as a collection
+    """Shares that a round realises: `selected` of `window` rows, exact to the row."""
+
+    def __init__(self, selected: int, window: int | None) -> None:
+        self.selected, self.window = selected, window
+
+    def __contains__(self, share: object) -> bool:
+        return (
+            isinstance(share, int | float)
+            and bool(self.window)
+            and math.ceil(self.selected / share - 1e-9) == self.window
+        )
+
+    def __repr__(self) -> str:
+        return f"{self.selected}/{self.window}"
 
 
 def find_values(name: str, sought: Sought) -> list[Any]:
@@ -232,7 +249,9 @@ def same(wanted: Any, found: Any, name: str = "") -> bool:
     if isinstance(wanted, int | float) and isinstance(found, int | float):
         return math.isclose(wanted, found, rel_tol=1e-9)
     if isinstance(wanted, Mapping):
-        return isinstance(found, Mapping) and all(same(value, found.get(key), key) for key, value in wanted.items())
+        return isinstance(found, Mapping) and all(
+            same(v, found.get(_word(k), found.get(k)), k) for k, v in wanted.items()
+        )
     if isinstance(wanted, list):
         values = found if isinstance(found, list | tuple) else [found]
         if name.endswith(("ratios", "scale", "path")):

@@ -84,7 +84,7 @@ def capabilities_of(name: str) -> frozenset[str]:
 
 
 _TOPICS: tuple[tuple[frozenset[str], str], ...] = (
-    (frozenset({"threshold"}), r"outside|out of range|range|超出|范围|fora d[eo]|fuera de"),
+    (frozenset({"threshold"}), r"outside (?:the )?(?:[(\[0-9]|range)|out of range|\brange\b|超出|范围|fora d[eo] (?:interval|faixa|[(\[0-9])|fuera de(?:l)? (?:rango|interval)"),
     (frozenset({"contradiction"}), r"contradict\w*|conflict|contradi\w+|矛盾|冲突"),
     (frozenset({"destructive"}), r"destructive|deletion|overwrite|delete|apagar|borrar|sobrescr\w*|删除|覆盖"),
     (frozenset({"upload"}), r"outside service|export target|upload|enviar|上传|外部服务"),

@@ -76,8 +76,8 @@ def build_nodes(reading: Reading, found: Sequence[Wanted], match: Match | None) 
     nodes += _scope_nodes(reading)
     nodes += condition_nodes(reading)
     nodes += _after_paraphrase(steps_filter.length_nodes(reading), nodes)
-    nodes += steps_shape.sampling_nodes(reading, tuple(found)) if _samples(reading) else []
     nodes += _mixing(reading, found)
+    nodes += steps_shape.sampling_nodes(reading, tuple(found)) if _samples(reading) else []
     nodes = _without_normalising(reading, merged(nodes))
     if match:
         present = {node.capability for node in nodes}
@@ -147,6 +147,9 @@ def _mixing(reading: Reading, found: Sequence[Wanted]) -> list[Node]:
         nodes.append(
             Node("report.stats", {"by": ["domain"]}, tokens.start, reading.request.quote(tokens.start, tokens.end))
         )
+    rows = next((q for q in reading.free(units=("rows",)) if q.value >= 10 and not q.sign), None) if weights else None
+    if rows:
+        nodes[0].params["n"] = reading.take(rows).value
     if re.search(r"(?:no|without|sem|sin) repe\w+|don'?t repeat|不重复|无重复", reading.request.masked):
         nodes[0].params["repeat"] = False
     return nodes

@@ -30,7 +30,7 @@ _PLAIN_TEXT = re.compile(
     re.IGNORECASE,
 )
 _USUAL = re.compile(
-    r"\b(?:usual|standard|default|typical|common|normal|sensible|recommended)\b (?:settings?|pipeline|recipe|cleaning|steps|procedure|defaults|way|filters?)|configurac\w+ (?:padrao|usual\w*|por defecto|habitual\w*|estandar)|receita padrao|lo de siempre|como de costume|o de sempre|常规|默认(?:设置|配置|流程|参数)|标准流程|老样子|一般流程"
+    r"\b(?:usual|standard|default|typical|common|normal|sensible|recommended)\b (?:settings?|pipeline|recipe|cleaning|steps|procedure|defaults|way|filters?)|configurac\w+ (?:padrao|usual\w*|por defecto|habitual\w*|estandar)|receita padrao|lo de siempre|como de costume|o de sempre|\bas usual\b|\bthe usual\b|like (?:always|last time|before)\b|como siempre|como sempre|照旧|按惯例|跟(?:以前|上次)一样|常规|默认(?:设置|配置|流程|参数)|标准流程|老样子|一般流程"
 )
 _VAGUE = re.compile(
     r"\b(?:the )?(?:good|nice|interesting|better|useful|bad|weird|best) (?:ones|rows|samples|examples|stuff|data|parts|quality)\b|make (?:it|this|the data) (?:better|good|nicer)|improve (?:it|the data|quality)|high[- ]quality|the important (?:ones|rows|parts)|"
@@ -198,10 +198,6 @@ def removals(reading: Reading, nodes: Sequence[Node]) -> list[str]:
         and CAPABILITIES[c].removes_rows
         and c not in {"decon.ngram", "math.verify"}
     ]
-    if any(n.capability == "lang.detect" for n in nodes) and re.search(
-        r"\bonly\b|\bso\b|apenas|solo|somente|只|仅|drop|remov", reading.request.masked
-    ):
-        named.append(CAPABILITIES["filter.lang"].label)
     return named
 
 
@@ -294,6 +290,8 @@ def _ask_checks(reading: Reading, nodes: Sequence[Node], ask: AskFunction) -> No
             and (reading.facts is None or not reading.facts.columns)
         ):
             ask("columns", "columns")
+        if node.params.get("tokenizer") == "tokenizer.json":
+            ask("model", "tokenizer")
         if node.capability == "rewrite.llm" and not node.params.get("target"):
             ask("languages", "translate_to")
         if node.capability == "sample.stratified" and node.params.get("fraction") == 1.0:

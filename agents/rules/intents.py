@@ -194,6 +194,11 @@ def polarity(request: Request, start: int, end: int) -> str:
         verbs = _verbs(inside)
         if verbs:
             return min(verbs, key=lambda verb: abs(verb[0] + clause.start - end))[1]
+    if re.search(
+        r"\b(?:without|nothing|sem|sin|nada|ningun[ao]?|nenhum[a]?)\b(?: \w+){0,4}\s*$|没有[^,，。]{0,8}$",
+        text[clause.start : start],
+    ):
+        return "drop"
     before = _verbs(text[sentence.start : start])
     if before:
         return before[-1][1]

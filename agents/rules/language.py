@@ -60,8 +60,24 @@ def detect_language(folded: str, text: str) -> str:
     return max(("en", "pt", "es"), key=lambda code: counts[code])
 
 
+_CODE_LIST = re.compile(
+    rf"(?<![a-z])(?:{'|'.join(LANGUAGE_NAMES)})(?:\s*(?:,|/|\+|&|、|\band\b|\bor\b|和|与|或)\s*(?:and |or )?(?:{'|'.join(LANGUAGE_NAMES)}))+(?![a-z])"
+)
+_CODE = re.compile(rf"(?<![a-z])(?:{'|'.join(LANGUAGE_NAMES)})(?![a-z])")
+
+
 def languages_named(masked: str, start: int = 0, end: int | None = None) -> tuple[tuple[int, str], ...]:
-    """`(position, code)` of every language named in a stretch of folded text, in order."""
+    """`(position, code)` of every language named in a stretch of folded text, in order.
+
+    Bare ISO codes count in lists only (`en, zh and pt`): alone, `es` or `de` are words.
+    """
     stretch = masked[start:end]
-    found = [(start + match.start(), code) for code, name in _NAME_RE.items() for match in name.finditer(stretch)]
+    codes = [
+        (start + listed.start() + match.start(), match.group())
+        for listed in _CODE_LIST.finditer(stretch)
+        for match in _CODE.finditer(listed.group())
+    ]
+    found = codes + [
+        (start + match.start(), code) for code, name in _NAME_RE.items() for match in name.finditer(stretch)
+    ]
     return tuple(sorted(found))

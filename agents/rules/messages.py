@@ -135,6 +135,12 @@ MESSAGES: Mapping[str, Mapping[str, str]] = {
         "pt": "São pedidas {wanted} linhas e as entradas têm {rows}: usar todas?",
         "es": "Se piden {wanted} filas y las entradas tienen {rows}: ¿usar todas?",
     },
+    "tokenizer": {
+        "en": "Whose tokenizer counts the tokens? Name the model, or a folder with tokenizer.json.",
+        "zh": "用哪个模型的分词器数 token？请给出模型或含 tokenizer.json 的目录。",
+        "pt": "Qual tokenizador conta os tokens? Diga o modelo ou uma pasta com tokenizer.json.",
+        "es": "¿Qué tokenizador cuenta los tokens? Diga el modelo o una carpeta con tokenizer.json.",
+    },
     "translate_to": {
         "en": "Into which language?",
         "zh": "翻译成哪种语言？",

@@ -18,6 +18,13 @@ _STOP = frozenset(
 )
 
 
+_ENGLISH = {
+    "代码": "code", "编程": "code", "数学": "math", "对话": "chat", "聊天": "chat", "通用": "general", "网页": "web", "书籍": "books", "图书": "books", "新闻": "news",
+    "百科": "wiki", "维基": "wiki", "法律": "law", "医疗": "medicine", "医学": "medicine", "金融": "finance", "英文": "en", "中文": "zh", "noticias": "news", "leis": "laws",
+}  # fmt: skip
+"""Domain names that make readable ids."""
+
+
 def domain_weights(reading: Reading) -> dict[str, float]:
     """Weights by domain, as shares of one in the order written; empty when the request names fewer than two.
 
@@ -26,13 +33,22 @@ def domain_weights(reading: Reading) -> dict[str, float]:
     text = reading.request.folded
     for pattern, scale in ((_SHARE_FIRST, 100), (_NAME_FIRST, 100), (_FRACTION, 1)):
         found = {
-            match["name"]: round(float(match["share"].replace(",", ".")) / scale, 6)
+            _ENGLISH.get(match["name"], match["name"]): round(float(match["share"].replace(",", ".")) / scale, 6)
             for match in pattern.finditer(text)
             if match["name"] not in _STOP
         }
         if len(found) >= 2:
             return found
-    return _from_parts(reading)
+    return _in_turn(reading) or _from_parts(reading)
+
+
+def _in_turn(reading: Reading) -> dict[str, float]:
+    """`a.jsonl and b.jsonl at 60 % and 40 %`: shares in the order of the inputs."""
+    names = [source.name for source in reading.sources if source.purpose == "input"]
+    shares = [q.share for q in reading.numbers if q.unit == "percent"]
+    if len(names) < 2 or len(names) != len(shares):
+        return {}
+    return {name.rsplit("/", 1)[-1].split(".")[0].lower(): share for name, share in zip(names, shares, strict=True)}
 
 
 def _from_parts(reading: Reading) -> dict[str, float]:
@@ -40,14 +56,27 @@ def _from_parts(reading: Reading) -> dict[str, float]:
     if not match:
         return {}
     parts = [int(part) for part in match.groups() if part]
-    names = [source.name for source in reading.sources if source.purpose == "input"]
+    names = [
+        source.name.rsplit("/", 1)[-1].split(".")[0].lower() for source in reading.sources if source.purpose == "input"
+    ]
     if len(names) != len(parts):
-        around = re.search(
-            r"([a-z_]\w*|[一-鿿]{2,4})(?:\s*(?:,|/|:|and|e|y|和|与|、)\s*([a-z_]\w*|[一-鿿]{2,4})){1,3}",
-            reading.request.folded[match.end() :],
+        names = _listed(reading.request.folded[match.end() :], len(parts)) or _listed(
+            reading.request.folded[: match.start()], len(parts)
         )
-        names = re.findall(r"[a-z_]\w*|[一-鿿]{2,4}", around.group()) if around else []
-        names = [name for name in names if name not in _STOP]
     if len(names) != len(parts) or sum(parts) == 0:
         return {}
-    return {name: round(part / sum(parts), 6) for name, part in zip(names, parts, strict=True)}
+    return {_ENGLISH.get(name, name): round(part / sum(parts), 6) for name, part in zip(names, parts, strict=True)}
+
+
+def _listed(text: str, count: int) -> list[str]:
+    """`count` names in a row, joined by commas or `and`: 代码,数学和对话数据."""
+    name = r"(?:[a-z_]\w*|[一-鿿]{1,4}?)"
+    joint = r"\s*(?:,|/|\band\b|\be\b|\by\b|和|与|及)\s*"
+    found = re.search(
+        rf"(?:混合|合并|配比|\bmix\w*|\bof\b|\bde\b)?\s*({name}(?:{joint}{name}){{{count - 1}}})(?=数据|语料|\s|[,.;]|$)",
+        text,
+    )
+    if not found:
+        return []
+    names = [part.removeprefix("混合").strip() for part in re.split(joint, found.group(1))]
+    return names if len(names) == count and not set(names) & _STOP else []

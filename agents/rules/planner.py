@@ -86,7 +86,7 @@ def _draft(
         "assumptions": tuple(made.assumptions) if made else (),
         "hazards": tuple(made.hazards) if made else (),
         "why": made.why if made else {},
-        "forbidden": forbidden,
+        "forbidden": tuple(operator for operator in forbidden if operator not in _used(made)),
         "constraints": reading.prohibitions,
         "language": reading.request.language,
         "request": reading.request.text,

@@ -76,7 +76,10 @@ _BEFORE = (
            r"acima de|mas de|mayor(?:es)? (?:que|de|a)|mas larg\w+ (?:que|de)|por encima de|superior(?:es)? a|超过|多于|大于|高于|长于|超出)"),
 )  # fmt: skip
 _BEFORE_RE = tuple(
-    (sign, re.compile(r"(?<![a-z])" + pattern + r"\s*(?:the |of |de |os |las |los |as )?\s*$"))
+    (
+        sign,
+        re.compile(r"(?<![a-z])" + pattern + r"\s*(?:the |of |de |os |las |los |as |取|抽取?|保留|留|选|只?要)?\s*$"),
+    )
     for sign, pattern in _BEFORE
 )
 _AFTER = (

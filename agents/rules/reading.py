@@ -148,6 +148,11 @@ class Reading:
                     return quantity
         return None
 
+    def gram(self) -> Quantity | None:
+        """The unused size of an n-gram: `13-gram`, `n-gramas de 13`."""
+        written = next(iter(self.free(units=("gram",))), None)
+        return written or self.after_word(r"n-?gram\w*(?: size| tamanho| tamano)?(?: de| of| =|:)?")
+
     @cached_property
     def similarity(self) -> Quantity | None:
         """The number after a word of similarity, whatever its range."""

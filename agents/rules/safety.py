@@ -27,7 +27,7 @@ _WORD_RE = re.compile(
     re.IGNORECASE,
 )
 _HARMLESS = re.compile(
-    r"^(?:in|from|the|stored|set|your|env|environment|not|read|taken|wrong|missing|gone|a|my|col\w*|required|\$\{|<|limit|count|budget|length)",
+    r"^(?:in|from|the|stored|set|your|env|environment|not|read|taken|wrong|missing|gone|a|my|col\w*|required|limit|count|budget|length)\b|^(?:\$\{|<)",
     re.IGNORECASE,
 )
 
@@ -54,7 +54,7 @@ def remove_secrets(text: str) -> tuple[str, bool]:
 
 _PIRATED = re.compile(
     r"\bpirat\w*|cracked (?:books?|copies|version)|\bwarez\b|sci-?hub|lib-?gen|z-?lib(?:rary)?\b|anna'?s archive|\btorrents?\b|(?:bypass|get(?:ting)? (?:around|past)|circumvent|evad\w*|break) (?:\w+ ){0,3}(?:paywall|drm|captcha|login|robots|rate limit|copy protection)|"
-    r"ignor\w* (?:the )?robots|contorn\w* (?:o |a )?(?:paywall|captcha|drm)|salt\w* (?:el )?(?:paywall|captcha|muro de pago)|盗版|破解|绕过(?:付费墙|验证码|登录|robots|反爬)|无视 ?robots|without (?:a |the )?licen[sc]e|sem licenca|sin licencia"
+    r"ignor\w* (?:the )?robots|contorn\w* (?:o |a )?(?:paywall|captcha|drm)|salt\w* (?:el )?(?:paywall|captcha|muro de pago)|盗版|破解|绕过(?:付费墙|验证码|登录|robots|反爬)|无视 ?robots|without (?:a |any |proper )licen[sc]e\b(?! header| text| notice)|sem licenca|sin licencia"
 )
 _HIDING = re.compile(
     r"so (?:that )?(?:no ?one|nobody) (?:notic|know|can tell|find|see)\w*|without (?:anyone|anybody) (?:notic|know)\w*|(?:hide|conceal|erase|obscure|disguise|launder|fake) (?:\w+ ){0,3}(?:source|origin|provenance|attribution|where)|"
@@ -62,14 +62,14 @@ _HIDING = re.compile(
     r"sem que ninguem|sin que nadie|para que ninguem|para que nadie|不被发现|别让人(?:发现|知道|看出)|看不出(?:来源|出处)|隐藏(?:来源|出处)|去(?:掉|除)?(?:版权|水印)|抹(?:去|掉)(?:来源|出处|版权)"
 )
 _COLLECT = r"(?:scrap\w*|crawl\w*|harvest\w*|collect\w*|gather\w*|mine\b|extract\w* from (?:the )?(?:site|web|linkedin|facebook)|rasp\w*|colet\w*|recolect\w*|recop\w*|extra[ei]\w*|junt\w*|爬|抓取|采集|收集|搜集|扒)"
-_PERSONAL = r"(?:phone\w*|e-?mails?(?: address\w*)?|personal (?:data|info\w*|details)|home address\w*|private (?:messages|chats|data)|(?:user|linkedin|facebook|instagram|whatsapp|medical|patient|dating)\s?(?:profiles?|records?|numbers?|data)|profiles?|users?'? (?:names|data)|telefones?|telefonos?|celular\w*|dados pessoais|datos personales|perfis|perfiles|correos?|手机号?|电话|个人信息|隐私|身份证|邮箱|住址|私信|聊天记录|病历)"
+_PERSONAL = r"(?:phone\w*|e-?mails?(?: address\w*)?|personal (?:data|info\w*|details)|home address\w*|private (?:\w+ )?(?:messages|chats|data|conversations|photos)|(?:user|linkedin|facebook|instagram|whatsapp|medical|patient|dating)\s?(?:profiles?|records?|numbers?|data)|profiles?|users?'? (?:names|data)|telefones?|telefonos?|celular\w*|dados pessoais|datos personales|perfis|perfiles|correos?|手机号?|电话|个人信息|隐私|身份证|邮箱|住址|私信|聊天记录|病历)"
 _COLLECTING = re.compile(rf"{_COLLECT}[^.;。]{{0,60}}{_PERSONAL}|{_PERSONAL}[^.;。]{{0,24}}(?:爬|抓取|采集|收集|扒)")
 _OWN = re.compile(
     r"\b(?:our|my|own)\b (?:\w+ )?(?:logs|customers|support|database|crm|forum)|consent|with permission|com permiss|con permiso|(?:我们|自己|本公司)的|已授权|经(?:过)?(?:用户)?(?:同意|授权)"
 )
 _MEDIUM = r"(?:videos?|audio\w*|speech|podcasts?|voice|recordings?|images?|pictures?|photos?|screenshots?|lectures? recordings?|vídeos?|imagens?|imagem|imagenes|imagen|fotos?|fotograf\w*|gravac\w*|grabac\w*|voz|视频|音频|语音|录音|图片|图像|照片|截图|录像)"
 _MEDIA = re.compile(
-    rf"(?:transcri\w*|caption\w*|extract\w*|from|watch\w*|listen\w*|describ\w*|recogni\w*|summari[sz]\w*|convert\w*|generat\w*|creat\w*|download\w*|extra[ei]\w*|descrev\w*|descri[bv]\w*|ger\w*|gener\w*|dos?|das?|del?|从|把|将|识别|转写|转录|提取|生成|下载|解析)\s*(?:text |q/a |the |these |those |all |each |every |our |my |os |as |los |las |el |la |o |a |from |of |in |de |dos |das |del |em |en |product |lecture |training |会议|这些|所有的?|讲座|课程)*{_MEDIUM}"
+    rf"(?:transcri\w*|caption\w*|turn\w*|transform\w*|annotat\w*|extract\w*|from|watch\w*|listen\w*|describ\w*|recogni\w*|summari[sz]\w*|convert\w*|generat\w*|creat\w*|download\w*|extra[ei]\w*|descrev\w*|descri[bv]\w*|ger\w*|gener\w*|dos?|das?|del?|从|把|将|识别|转写|转录|提取|生成|下载|解析)\s*(?:text |q/a |the |these |those |all |each |every |our |my |os |as |los |las |el |la |o |a |from |of |in |de |dos |das |del |em |en |product |lecture |training |会议|这些|所有的?|讲座|课程)*{_MEDIUM}"
     rf"|{_MEDIUM}\s?(?:里|中|转(?:成|为|写|录)?|to text|para texto|a texto|files?|lectures?|captions?)|speech[- ]to[- ]text|text[- ]to[- ](?:speech|image|video)|\bwhisper\b|\btts\b|\basr\b"
 )
 _MEDIA_FILE = re.compile(

@@ -3,6 +3,7 @@
 import re
 from typing import Any
 
+from datamill.agents.inspection import Inspection
 from datamill.agents.rules.intents import Wanted
 from datamill.agents.rules.nodes import Builder, Node, node
 from datamill.agents.rules.reading import Reading
@@ -58,7 +59,7 @@ def _loose_threshold(reading: Reading, wanted: Wanted) -> float | None:
 
 def _shingles(reading: Reading) -> dict[str, Any]:
     params: dict[str, Any] = {}
-    gram = next(iter(reading.free(units=("gram",))), None)
+    gram = reading.gram()
     if gram is None or (gram.value >= 8 and any(w.capability == "decon.ngram" for w in reading.mentions)):
         return params
     params["ngram"] = reading.take(gram).value
@@ -139,22 +140,26 @@ def build_paragraph(reading: Reading, wanted: Wanted) -> list[Node]:
     return [node(reading, wanted, {"keep": keep_rule(reading)})]
 
 
+def benchmark_paths(inspection: Inspection) -> list[str]:
+    """Evaluation sets attached to a request; development sets, which selection may aim at, are left out."""
+    held = re.compile(r"(?:^|[/_.-])(?:dev|val|valid\w*|target)(?:[/_.-]|$)")
+    return [path for name, path in sorted(inspection.evaluation_sets.items()) if not held.search(name.lower())]
+
+
 def build_decontamination(reading: Reading, wanted: Wanted) -> list[Node]:
     """`decon.ngram` against the evaluation sets named, else against those the project knows."""
     against = [
-        s.name if s.is_path else s.key
+        (s.name if s.is_path else s.key, s.benchmark)
         for s in reading.sources
         if s.purpose in {"eval", "against"} or (s.benchmark and s.purpose != "target")
     ]
-    against = list(
-        dict.fromkeys(
-            key if ":" in key or "/" in key or "." in key or key.endswith(("test", "eval", "dev")) else f"{key}:test"
-            for key in against
-        )
+    names = list(dict.fromkeys(key if ":" in key or not benchmark else f"{key}:test" for key, benchmark in against))
+    if not names and reading.inspection:
+        names = benchmark_paths(reading.inspection)
+    gram = reading.gram()
+    share = reading.after_word(
+        r"(?:more than|over|above|at least|mais de|mas de|超过)(?= \d+(?:\.\d+)? ?(?:%|percent))", 3
     )
-    if not against and reading.inspection:
-        against = list(reading.inspection.evaluation_sets)
-    gram = next(iter(reading.free(units=("gram",))), None)
     params: dict[str, Any] = {
         "columns": list(
             reading.columns_near(wanted)
@@ -162,8 +167,9 @@ def build_decontamination(reading: Reading, wanted: Wanted) -> list[Node]:
             else reading.text()
         )
         or None,
-        "against": against or None,
+        "against": names or None,
         "n": reading.take(gram).value if gram else None,
+        "min_overlap": reading.take(share).share if share and share.unit == "percent" else None,
     }
     if "keep_all_rows" in reading.prohibitions or re.search(
         r"(?:only|just) (?:flag|report|tag|mark)|\bflag\b|\btag them\b|so (?:marc|sinaliz)\w*|solo (?:marc|senal)\w*|只(?:标记|报告|打标)",

@@ -44,6 +44,8 @@ def length_nodes(reading: Reading) -> list[Node]:
         else:
             why = reading.request.quote(quantity.start, quantity.end)
             params: dict[str, Any] = {"unit": quantity.unit, **bounds}
+            if quantity.unit == "tokens":
+                params["tokenizer"] = (reading.training.model if reading.training else "") or "tokenizer.json"
             nodes.append(Node("filter.length", params | ({"columns": columns} if columns else {}), quantity.start, why))
     return nodes
 
@@ -118,8 +120,7 @@ _PART = re.compile(r"\s*(?:part|portion|subset|rows|half|documents|docs|section|
 def language_nodes(reading: Reading) -> list[Node]:
     """`lang.detect` and `filter.lang` (or an expression, when languages are to be left out)."""
     allow, deny, first = [], [], -1
-    for position, code in reading.languages:
-        stand = _stand(reading, position)
+    for position, code, stand in _stands(reading):
         if stand:
             (allow if stand == "keep" else deny).append(code)
             first = position if first < 0 else first
@@ -130,6 +131,8 @@ def language_nodes(reading: Reading) -> list[Node]:
     why = reading.request.quote(start, start + 1)
     detect = Node("lang.detect", {"column": (reading.text() or ("text",))[0]}, start, why)
     tag_only = "keep_all_rows" in reading.prohibitions or "read_only" in reading.prohibitions
+    if tag_only and (allow or deny):
+        reading.left_out.append("filter language")
     if tag_only or not (allow or deny):
         return [detect]
     if deny and not allow:
@@ -151,6 +154,25 @@ def language_nodes(reading: Reading) -> list[Node]:
     if score and 0 <= score.share <= 1:
         params["min_score"] = reading.take(score).share
     return [detect, Node("filter.lang", params, start, why, follows=("lang.detect",))]
+
+
+def _stands(reading: Reading) -> list[tuple[int, str, str]]:
+    """Stand of every language named; the members of a list (`en, zh and pt only`) share one."""
+    found: list[tuple[int, str, str]] = []
+    group: list[tuple[int, str]] = []
+    text = reading.request.masked
+    for position, code in (*reading.languages, (len(text) + 99, "")):
+        joined = group and re.fullmatch(
+            r"[a-z一-鿿-]+?\s*(?:,|/|\+|&|and|or|e|y|o|ou|和|与|或)+\s*(?:and |or |e |y )?",
+            text[group[-1][0] : position],
+        )
+        if group and not joined:
+            stands = [_stand(reading, at) for at, _ in group]
+            shared = next((stand for stand in stands if stand), "")
+            found += [(at, name, shared) for at, name in group]
+            group = []
+        group.append((position, code))
+    return found
 
 
 def _stand(reading: Reading, position: int) -> str:

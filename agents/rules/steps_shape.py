@@ -142,11 +142,27 @@ def _size(reading: Reading, words: list[Wanted]) -> Quantity | None:
         later = reading.free(clause.end, clause.end + 40, ("rows",))
         return reading.take(later[0]) if later else None
     if words:
-        return None
+        clause = reading.request.clause_at(words[0].start)
+        return next(
+            (
+                reading.take(q)
+                for q in reading.free(clause.start, clause.end, ("rows",))
+                if not q.sign and not _each(reading, q)
+            ),
+            None,
+        )
     for quantity in reading.free(units=("rows",)):
         if quantity.value >= 10 and not quantity.sign and _is_a_size(reading, quantity):
             return reading.take(quantity)
     return None
+
+
+def _each(reading: Reading, quantity: Quantity) -> bool:
+    after = reading.request.masked[quantity.end : quantity.end + 16]
+    return (
+        re.match(r"\s*(?:\w+ )?(?:per\b|for each|from each|of each|each\b|por\b|de cada|cada\b|para cada)", after)
+        is not None
+    )
 
 
 def _is_a_size(reading: Reading, quantity: Quantity) -> bool:
@@ -401,9 +417,24 @@ def build_plain(reading: Reading, wanted: Wanted) -> list[Node]:
     return [node(reading, wanted)]
 
 
+def build_longest(reading: Reading, wanted: Wanted) -> list[Node]:
+    """`the longest 500 conversations`: a length column, then the rows with the greatest or least of it."""
+    quantity = next((q for q in reading.free(wanted.start, wanted.end + 12) if q.value >= 1), None)
+    if quantity is None:
+        return []
+    reading.take(quantity)
+    column = (reading.columns_near(wanted) or reading.text() or ("text",))[0]
+    shortest = re.match(r"short|mais curt|mas cort|最短", reading.request.masked[wanted.start : wanted.end]) is not None
+    size = {"fraction": quantity.share} if quantity.unit == "percent" else {"n": quantity.value}
+    best = node(reading, wanted, {"column": "length", **size, "order": "lowest" if shortest else None}, "filter.topk")
+    best.follows = ("columns.map",)
+    return [node(reading, wanted, {"column": "length", "expr": f"len({column})"}, "columns.map"), best]
+
+
 BUILDERS: dict[str, Builder] = {
     "split": build_split,
     "topk": build_topk,
+    "longest": build_longest,
     "columns.rename": build_rename,
     "columns.select": build_select,
     "columns.cast": build_cast,

@@ -24,7 +24,7 @@ PARADIGMS = {
 
 _TRAIN = re.compile(
     r"fine-?\s?tun\w*|\btrain(?:ing|ed)?\b(?!\s*(?:set|data\b|split|file|rows|examples|/|,? ?test|corpus|dataset|data|集))|\bsft\b(?! (?:set|data|dataset|corpus|format|json))|"
-    r"\bdpo\b(?! (?:set|data|pairs|dataset|format))|\bkto\b|\bq?lora\b|\bpre-?train\w*|\btrein[aeo]\w*|\bentren[ae]\w*|\bajust(?:a|ar|e)\b|\bafin(?:a|ar|e)\b|微调|训练(?!集|数据|样本|语料)|预训练"
+    r"\bdpo\b(?! (?:set|data|pairs|dataset|format))|\bkto\b|\bq?lora\b|\bpre-?train\w*|\btrein(?:a|e|ar|ei|amos|ando|em)\b|\bentren(?:a|e|ar|ando|emos|en)\w{0,3}\b(?<!miento)|\bajust(?:a|ar|e)\b|\bafin(?:a|ar|e)\b|微调|训练(?!集|数据|样本|语料)|预训练"
 )
 _NOT_TRAIN = re.compile(
     r"(?:for|before|prior to|antes (?:de|do|da)|para (?:o |a |el |la |un |um )?|ready (?:to|for)|用于|以便|适合|供|做成?|准备|in) ?(?:the |later |a |my |our |(?:math|code|chat|web|dialog\w*|instruction|reasoning|domain|legal|medical|later|future|downstream|some) )*(?:sft|dpo|training|train|fine-?\s?tun\w*|treino|treinamento|treinar|treina\w*|entren\w*|ajuste|微调|训练|预训练|pre-?train\w*)\b(?! (?:\ue004|on|with|using))"
@@ -43,6 +43,7 @@ _METHODS: tuple[tuple[str, str, str], ...] = (
     ("mix", "doremi", r"doremi|do-?re-?mi"),
     ("mix", "odm", r"\bodm\b|online data mixing"),
     ("mix", "dynamic_moe", r"dynamic[- ]?moe|moe[- ]?(?:based )?mix\w*|router (?:logits|based)"),
+    ("mix", "temperature", r"temperature[- ](?:based |scaled |weighted )?(?:data )?(?:mix|sampl)\w*|按温度(?:采样|混合)|mistura por temperatura|mezcla por temperatura"),
     ("mix", "aioli", r"\baioli\b"),
     ("mix", "doge", r"\bdoge\b"),
     ("mix", "regmix", r"reg-?mix"),
@@ -138,9 +139,19 @@ def training_wish(request: Request, found: tuple[Source, ...]) -> TrainingWish |
     elif re.search(r"\bstatic(?:ally)?\b|\bestatic[oa]\b|静态|固定比例", request.masked) and _is_mixture(request):
         wish.paradigm, wish.method = "mix", "static"
         wish.said.add("paradigm")
-    wish.target = next((source for source in found if source.purpose == "target"), None)
+    wish.target = _target_of(request, wish, found)
     _fill_numbers(wish, request)
     return wish
+
+
+def _target_of(request: Request, wish: TrainingWish, found: tuple[Source, ...]) -> Source | None:
+    """The set named as target; for a method that aims at one, else the development set named."""
+    named = next((source for source in found if source.purpose == "target"), None)
+    if named or wish.paradigm != "select" or wish.method in {"random", "loss", "delta_loss"}:
+        return named
+    if re.search(r"de-?contamin|descontamin|污染|leak|overlap", request.masked):
+        return None
+    return next((source for source in found if source.purpose == "eval" and source.split in {"dev", "val"}), None)
 
 
 def is_method_available(wish: TrainingWish) -> bool:
@@ -219,7 +230,7 @@ def _set_stage(wish: TrainingWish, request: Request) -> None:
         ("lora", r"\bq?lora\b"),
         (
             "full",
-            r"full[- ](?:parameter\w*|fine-?\s?tun\w*|param\w*|sft|ft\b)|全参数?|全量|ajuste completo|(?:fine-?tuning|ajuste|treino) (?:completo|total)",
+            r"full[- ](?:parameter\w*|fine-?\s?tun\w*|param\w*|sft|ft\b)|全参数?|全量|ajuste completo|(?:fine-?tuning|ajuste(?: fino)?|treino|entrenamiento) (?:completo|total)",
         ),
         ("freeze", r"\bfreeze\b|冻结"),
     )

@@ -30,7 +30,7 @@ def _cue(capability: str, kind: Kind, *parts: str) -> Cue:
 
 DROP = (
     r"(?:\b(?:remov\w*|drop\w*|delet\w*|discard\w*|throw(?:ing)? (?:out|away)|filter(?:ing|ed)? out|get(?:ting)? rid|toss|exclud\w*|strip|"
-    r"(?:go(?:es)?|are|must be|should be) out|cut|eliminat\w*|purge|kill|reject|"
+    r"must go\b|(?:go(?:es)?|are|must be|should be) out|cut|eliminat\w*|purge|kill|reject|"
     r"tir[ae]\w*|apag\w*|descart\w*|exclu[ai]\w*|elimin\w*|jog\w* fora|retir[ae]\w*|"
     r"quit[ae]\w*|borr[ae]\w*|saca\w*|desech\w*)\b|删|去掉|去除|剔除|过滤掉|丢弃|丢掉|扔掉|排除|清除|清理掉|移除|筛掉)"
 )
@@ -94,7 +94,7 @@ CUES: tuple[Cue, ...] = (
         "dedup",
         "defect",
         r"(?<!near )(?<!near-)(?<!exact )(?<!exact-)(?<!exactly )\b(?:duplicat\w*|dups?|dupes?|doubles)\b|\bduplicad\w*|\brepetid\w*|\brepeated \w+|"
-        r"(?<!近似)(?<!模糊)(?<!近)(?<!完全)(?<!精确)(?<!语义)重复(?:的|项|数据|行|样本|问题|内容|题)",
+        r"(?<!近似)(?<!模糊)(?<!近)(?<!完全)(?<!精确)(?<!语义)重复(?:的|项|数据|行|样本|问题|内容|题|指令|回答|提问|记录|文本|对话|句子|条目|文档|新闻)",
     ),
     _cue(
         "text.fix_unicode",
@@ -113,7 +113,7 @@ CUES: tuple[Cue, ...] = (
     _cue(
         "text.strip_boilerplate",
         "operation",
-        r"boiler-?plate|cookie (?:banners?|notices?|lines?)|nav(?:igation)? (?:menus?|bars?)|strip (?:the )?(?:html|tags|urls|links)|headers? and footers?|rodapes?|menus de navegac\w+|模板文字|导航栏|页眉页脚|去(?:掉|除)?html",
+        r"boiler-?plate|(?:licen[sc]e|copyright) headers?|cookie (?:banners?|notices?|lines?)|nav(?:igation)? (?:menus?|bars?)|strip (?:the )?(?:html|tags|urls|links)|headers? and footers?|rodapes?|menus de navegac\w+|模板文字|导航栏|页眉页脚|去(?:掉|除)?html",
     ),
     _cue(
         "text.chunk",
@@ -316,12 +316,17 @@ CUES: tuple[Cue, ...] = (
     _cue(
         "balance",
         "operation",
-        r"\bbalanc\w*|equilibr\w*|(?:at most|max\w*|up to|cap(?:ped)?(?: at)?) [\d.,]+\s?[km]? (?:\w+ )?(?:per|for each|each|of each)|per (?:domain|source|class|label|category|language|group)|stratif\w*|estratific\w*|均衡|平衡|每(?:个|类|种)?(?:领域|来源|类别|类|语言|标签).{0,4}(?:最多|至多|不超过|\d)|分层|按(?:来源|领域|类别|语言|source|domain)",
+        r"\bbalanc\w*|equilibr\w*|(?:at most|max\w*|up to|cap(?:ped)?(?: at)?) [\d.,]+\s?[km]? (?:\w+ )?(?:per|for each|each|of each)|\b(?:per|each|cada) (?:domain|source|class|label|category|language|group|topic|type|intent|difficulty|level|subject|user|author|year|dominio|fonte|fuente|classe|clase|categoria|idioma|lingua|tema|topico|tipo)\b|stratif\w*|estratific\w*|均衡|平衡|每(?:个|类|种)?(?:领域|来源|类别|类|语言|标签).{0,4}(?:最多|至多|不超过|\d)|分层|按(?:来源|领域|类别|语言|source|domain)",
     ),
     _cue(
         "topk",
         "operation",
         r"\btop[- ]?\d|\btop[- ]?k\b|\bbest [\d.,]+|\b(?:worst|bottom|lowest)(?:[- ]scoring)? [\d.,]+|\bhighest[- ]scor\w*|melhores [\d.,]+|mejores [\d.,]+|(?:os|los|las|as) [\d.,]+ ?%? (?:melhores|mejores|com maior|con mayor)|分数最高|得分最高|最好的\s?\d|前\s?\d+(?:\.\d+)?\s?(?:%|条|名)",
+    ),
+    _cue(
+        "longest",
+        "operation",
+        r"\b(?:longest|shortest) [\d.,]+|[\d.,]+ (?:longest|shortest)|(?:os|as|los|las) [\d.,]+ (?:\w+ )?(?:mais|mas) (?:long|curt|larg|cort)\w+|最[长短]的?\s?\d+",
     ),
     _cue(
         "split",

@@ -47,7 +47,6 @@ BLOCK_KEYS: Final = ("engine", "dataset", "target_dataset", "eval_dataset", SECT
 STAGES: Final = ("sft", "pt")
 
 
-
 @dataclass(frozen=True, slots=True)
 class TrainConfig:
     """A checked configuration.
@@ -167,9 +166,7 @@ def from_mapping(
     return TrainConfig(section, inner, base_dir, source, notes)
 
 
-def _merge(
-    flat: Mapping[str, Any], written: Mapping[str, Any], base_dir: Path, source: str | None
-) -> dict[str, Any]:
+def _merge(flat: Mapping[str, Any], written: Mapping[str, Any], base_dir: Path, source: str | None) -> dict[str, Any]:
     """One set of section keys; parameters come from the components file where DataFlex keeps them."""
     merged = {**written, **{key: value for key, value in flat.items() if key != "components_cfg_file"}}
     components = flat.get("components_cfg_file")

@@ -22,7 +22,9 @@ def load_yaml(path: Path) -> Mapping[str, Any]:
         DatamillError: `DM-TRAIN-014` when it cannot be read or holds no mapping.
     """
     try:
-        data = YAML(typ="rt").load(path.read_text(encoding="utf-8"))
+        text = path.read_text(encoding="utf-8")
+        YAML(typ="safe", pure=True).load(text)  # refuses tags, which the loader that keeps lines would carry along
+        data = YAML(typ="rt").load(text)
     except (OSError, UnicodeDecodeError, YAMLError) as error:
         first = str(error).strip().splitlines()[0]
         mark = getattr(error, "problem_mark", None)

@@ -137,7 +137,9 @@ def workbench(tmp_path_factory: pytest.TempPathFactory) -> Workbench:
     }
     (data / "dataset_info.json").write_text(json.dumps(info))
     model = root / "tiny"
-    make = "import sys; from pathlib import Path; from datamill.services.models import tiny; tiny.build(Path(sys.argv[1]))"
+    make = (
+        "import sys; from pathlib import Path; from datamill.services.models import tiny; tiny.build(Path(sys.argv[1]))"
+    )
     subprocess.run([sys.executable, "-c", make, str(model)], check=True, capture_output=True, timeout=200)
     return Workbench(root, model)
 

@@ -7,7 +7,13 @@ import pytest
 pytestmark = [pytest.mark.train, pytest.mark.slow]
 
 STATIC = {"train_type": "static"}
-ALL_IDS = {"train_type": "dynamic_select", "component_name": "loss", "warmup_step": 3, "update_step": 6, "train_step": 9}
+ALL_IDS = {
+    "train_type": "dynamic_select",
+    "component_name": "loss",
+    "warmup_step": 3,
+    "update_step": 6,
+    "train_step": 9,
+}
 CASES = {
     "plain": (STATIC, {}),
     "dropout": (STATIC, {"lora_dropout": 0.1, "num_train_epochs": 2.0}),

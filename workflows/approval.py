@@ -55,9 +55,11 @@ def approve(project: Path, plan: Plan, origin: str) -> Approval:
 
 
 def approval_of(project: Path, digest: str) -> Approval | None:
-    """The approval of a digest, if there is one."""
+    """The approval of a digest, if there is one; a record that names another digest is none."""
     record = _read(_folder(project) / f"{digest}.json")
-    return None if record is None else Approval(record["digest"], record["time"], record["origin"])
+    if record is None or record.get("digest") != digest:
+        return None
+    return Approval(record["digest"], record["time"], record["origin"])
 
 
 def check_prefix(plan: Plan, given: str) -> None:

@@ -37,7 +37,7 @@ class StepChecker:
         params = self._params(operator, spec, values, base)
         if params is None:
             return None
-        known = all(parent in self.schemas for parent in spec.needs)
+        known = bool(spec.needs) and all(parent in self.schemas for parent in spec.needs)
         files = self._files(operator, params, spec.id, base)
         sides = self._sides(operator, params, spec, base)
         for severity, field, message in operator.check(params):

@@ -21,7 +21,7 @@ from datamill.workflows.check_structure import check_references, check_unused, t
 from datamill.workflows.findings import Findings
 from datamill.workflows.interpolate import Interpolation, suspicious_code
 from datamill.workflows.migrate import migrate
-from datamill.workflows.overrides import apply_overrides
+from datamill.workflows.overrides import apply_overrides, override_tree
 from datamill.workflows.paths import PathPolicy
 from datamill.workflows.plan import Plan, PlanStep
 from datamill.workflows.sources import source_step
@@ -91,12 +91,19 @@ def compile_document(document: YamlDocument, options: CompileOptions) -> Plan:
     for warning in [*cost_warnings(steps), *empty_warnings(steps)]:
         findings.add(warning, ("steps", _position(workflow, warning.step)))
     check_unused(workflow, findings, [side for step in steps for side in step.sides])
-    text = yaml_file.dump(document.tree)
+    text = yaml_file.dump(_written(document, data, options.overrides))
     return Plan(
         name=workflow.name, description=workflow.description, seed=workflow.seed, steps=tuple(steps), outputs=outputs,
         checks=workflow.checks, run=workflow.run, train=workflow.train, yaml=text, notes=findings.notes,
         params=workflow.params,
     )  # fmt: skip
+
+
+def _written(document: YamlDocument, data: Mapping[str, Any], overrides: Mapping[str, Any]) -> Mapping[str, Any]:
+    """What a saved plan says: the file as it is, with `--set` values in their places, so that it compiles again."""
+    if not overrides:
+        return document.tree
+    return override_tree(document.tree, overrides) if "version" in document.data else data
 
 
 def _check_no_code(data: Mapping[str, Any], findings: Findings) -> None:

@@ -4,6 +4,8 @@ import copy
 from collections.abc import Mapping
 from typing import Any
 
+from ruamel.yaml.comments import CommentedMap
+
 from datamill.errors import Issue, nearest
 from datamill.workflows.findings import Findings
 
@@ -18,6 +20,14 @@ def apply_overrides(data: Mapping[str, Any], overrides: Mapping[str, Any], findi
         issue = _set(changed, name.split("."), value, name)
         if issue is not None:
             findings.add(issue)
+    return changed
+
+
+def override_tree(tree: CommentedMap, overrides: Mapping[str, Any]) -> CommentedMap:
+    """A copy of a round-trip tree with overrides that `apply_overrides` has found to be right; comments stay."""
+    changed = copy.deepcopy(tree)
+    for name, value in overrides.items():
+        _set(changed, name.split("."), value, name)
     return changed
 
 

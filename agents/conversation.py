@@ -2,12 +2,13 @@
 
 import secrets
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 from datamill.agents.draft import Draft
 from datamill.agents.graph import open_threads
+from datamill.agents.rules.safety import remove_secrets
 from datamill.agents.services import ThreadServices
 from datamill.agents.state import ThreadState
 from datamill.errors import DatamillError, ExitCode, Issue
@@ -44,7 +45,8 @@ class Turn:
 
     Attributes:
         thread: thread id.
-        kind: `review`, `question`, `refused`, `failed`, `rejected` or `done`.
+        kind: `review`, `question`, `refused`, `failed`, `rejected`, `done`, or `interrupted` when the process ended
+            in the middle of a turn; `answer(thread, {}, services)` goes on with it.
         payload: what is shown at an interrupt.
         state: the thread's state.
         project: project folder.
@@ -72,11 +74,12 @@ class Turn:
 
 
 def start(request: Request, services: ThreadServices, thread: str | None = None) -> Turn:
-    """Open a thread with a request, or put a new request to an existing one."""
+    """Open a thread with a request, or put a new request to an existing one, which keeps its inputs and its plan."""
     name = thread or f"t-{secrets.token_hex(4)}"
+    text, _ = remove_secrets(request.text)
     state: ThreadState = {
-        "request": request.text,
-        "turns": [("you", request.text)],
+        "request": text,
+        "turns": [("you", text)],
         "inputs": list(request.inputs),
         "out": request.out,
         "seed": request.seed,
@@ -86,16 +89,31 @@ def start(request: Request, services: ThreadServices, thread: str | None = None)
         "status": "open",
     }
     with open_threads(services.project) as graph:
-        return _advance(graph, name, state, services)
+        before: Any = graph.get_state(_config(name, services)).values if thread else {}
+        if before:
+            state |= _kept(before, state)
+        return _advance(graph, name, state, replace(services, spoken=request.text))
+
+
+def _kept(before: ThreadState, state: ThreadState) -> ThreadState:
+    """What a thread keeps when a new request comes: what was said, and inputs unless new ones are named."""
+    kept: ThreadState = {"turns": [*before["turns"], *state["turns"]]}
+    if not state["inputs"]:
+        kept["inputs"] = before.get("inputs", [])
+    elif state["inputs"] != before.get("inputs"):
+        kept["inspection"] = {}
+    return kept
 
 
 def answer(thread: str, decision: Mapping[str, Any], services: ThreadServices) -> Turn:
-    """Resume a thread at its interrupt.
+    """Resume a thread at its interrupt, or go on with one that was killed at work.
+
+    Approving a plan that has run already runs nothing again: the thread is returned as it stands.
 
     Args:
         thread: thread id.
         decision: `{"type": "approve", "digest": ..., "origin": ...}`, `{"type": "edit", "yaml": ...}`,
-            `{"type": "reject", "reason": ...}` or `{"type": "respond", "text": ...}`.
+            `{"type": "reject", "reason": ...}` or `{"type": "respond", "text": ...}`; empty for a killed thread.
         services: services of this process.
 
     Raises:
@@ -107,10 +125,44 @@ def answer(thread: str, decision: Mapping[str, Any], services: ThreadServices) -
         snapshot = _snapshot(graph, thread, services)
         waiting = any(task.interrupts for task in snapshot.tasks)
         if not waiting and not snapshot.next:
+            if _has_run(snapshot.values, decision):
+                return _turn(thread, snapshot, services)
             message = f"thread {thread} waits for nothing"
             raise DatamillError("DM-AGENT-011", message, exit_code=ExitCode.USAGE, fix="datamill ask ... starts anew")
-        command = Command(resume=dict(decision)) if waiting else None
-        return _advance(graph, thread, command, services)
+        spoken = decision.get("text")
+        command = Command(resume=_without_secrets(decision)) if waiting else None
+        return _advance(graph, thread, command, replace(services, spoken=str(spoken) if spoken else None))
+
+
+def go_on(thread: str, request: Request, services: ThreadServices) -> Turn:
+    """Go on with a thread as a person does who names it again.
+
+    A thread that was killed at work finishes its work; one that waits gets the words as its answer; one that failed
+    tries its last words again when none are given, perhaps with another planner; otherwise the words are a new request.
+    """
+    turn = look(thread, services)
+    if turn.kind == "interrupted" and not request.text:
+        return answer(thread, {}, services)
+    if turn.kind in {"review", "question"} and request.text:
+        return answer(thread, {"type": "respond", "text": request.text}, services)
+    if request.text:
+        return start(request, services, thread)
+    if turn.kind == "failed":
+        said = [text for who, text in turn.state["turns"] if who == "you"]
+        return start(replace(request, text=said[-1]), services, thread)
+    return turn
+
+
+def _has_run(state: Mapping[str, Any], decision: Mapping[str, Any]) -> bool:
+    done = str(state.get("run", {}).get("digest", ""))
+    given = str(decision.get("digest") or done)
+    return decision.get("type") == "approve" and bool(done) and done.startswith(given)
+
+
+def _without_secrets(decision: Mapping[str, Any]) -> dict[str, Any]:
+    """The decision as the thread keeps it: no password or key in what a person said."""
+    said = {key: remove_secrets(str(decision[key]))[0] for key in ("text", "reason") if decision.get(key)}
+    return {**decision, **said}
 
 
 def look(thread: str, services: ThreadServices) -> Turn:
@@ -156,6 +208,5 @@ def _turn(thread: str, snapshot: Any, services: ThreadServices) -> Turn:
     if pending:
         kind = "review" if pending[0]["kind"] == "plan_review" else "question"
         return Turn(thread, kind, pending[0], state, services.project)
-    status = str(state.get("status", "failed"))
-    kind = "interrupted" if snapshot.next and status == "approved" else status
+    kind = "interrupted" if snapshot.next else str(state.get("status", "failed"))
     return Turn(thread, kind, {}, state, services.project)

@@ -8,12 +8,13 @@ from datamill.agents.state import ThreadState
 ORDER = ("version", "name", "description", "seed", "inputs", "params", "steps", "outputs", "checks", "run", "train")
 
 
-def finish_workflow(draft: Draft, state: ThreadState) -> dict[str, Any]:
+def finish_workflow(draft: Draft, state: ThreadState, budget_usd: float | None = None) -> dict[str, Any]:
     """The draft's workflow with `--seed`, `--out` and `--train-model` applied and `why` filled in, keys in file order.
 
     Args:
         draft: a draft with a workflow.
         state: the thread, for what was asked for on the command line.
+        budget_usd: LLM money the person allowed; only a person sets a budget, so a draft's own does not count.
     """
     assert draft.workflow is not None
     flow: dict[str, Any] = {**draft.workflow}
@@ -22,6 +23,9 @@ def finish_workflow(draft: Draft, state: ThreadState) -> dict[str, Any]:
     flow["steps"] = [_with_why(step, draft.why) for step in flow.get("steps", [])]
     if state.get("out"):
         flow["outputs"] = {name: _moved(output, str(state["out"])) for name, output in flow.get("outputs", {}).items()}
+    if budget_usd is not None:
+        run = flow.get("run") or {}
+        flow["run"] = {**run, "budget": {**(run.get("budget") or {}), "llm_usd": budget_usd}}
     if flow.get("train") and state.get("train_model"):
         inner = {**flow["train"].get("llamafactory", {}), "model_name_or_path": state["train_model"]}
         inner.pop("template", None)  # the template belongs to the model

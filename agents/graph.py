@@ -47,7 +47,7 @@ def build_graph(checkpointer: Any) -> Any:
     graph.add_edge("review", "decide")
     graph.add_edge("ask", "decide")
     graph.add_conditional_edges("decide", _after_decision, ["understand", "compile", "review", "execute", END])
-    graph.add_conditional_edges("execute", _after_execute, ["review", "explain"])
+    graph.add_conditional_edges("execute", _after_execute, ["compile", "explain", END])
     graph.add_edge("explain", END)
     return graph.compile(checkpointer=checkpointer)
 
@@ -74,15 +74,17 @@ def _after_decision(state: ThreadState) -> str:
     status = state.get("status")
     if status == "approved":
         return "execute"
-    if status == "rejected":
+    if status in {"rejected", "failed"}:
         return str(END)
+    if status == "stale":
+        return "compile"
     if status == "review":
         return "review"
     return "compile" if state["decision"].get("type") == "edit" else "understand"
 
 
 def _after_execute(state: ThreadState) -> str:
-    return "review" if state.get("status") == "review" else "explain"
+    return {"stale": "compile", "failed": str(END)}.get(str(state.get("status")), "explain")
 
 
 @contextmanager

@@ -74,6 +74,11 @@ class InputFacts(_Part):
         """Name of the first column with `role`."""
         return next((column.name for column in self.columns if column.role == role), None)
 
+    def schema_only(self) -> "InputFacts":
+        """The facts without anything measured on rows."""
+        columns = tuple(c.model_copy(update={"null_share": 0.0, "mean_chars": 0.0}) for c in self.columns)
+        return self.model_copy(update={"rows": None, "languages": {}, "columns": columns})
+
     @property
     def names(self) -> tuple[str, ...]:
         """Column names in file order."""
@@ -85,6 +90,10 @@ class Inspection(_Part):
 
     inputs: tuple[InputFacts, ...] = ()
     evaluation_sets: dict[str, str] = Field(default_factory=dict)
+
+    def schema_only(self) -> "Inspection":
+        """Names, types and roles of columns; everything measured on rows is left out (`--no-sample`)."""
+        return self.model_copy(update={"inputs": tuple(facts.schema_only() for facts in self.inputs)})
 
 
 def role_of(name: str) -> Role | None:

@@ -12,19 +12,24 @@ from langchain_core.runnables import RunnableConfig
 from langgraph.types import interrupt
 
 from datamill.agents.draft import Draft
+from datamill.agents.endpoints import with_reachable_models
 from datamill.agents.finish import finish_workflow
 from datamill.agents.inspection import Inspection
 from datamill.agents.look import inspect_inputs
-from datamill.agents.planners import make_planner
+from datamill.agents.planners import RULES, Planner, make_planner
 from datamill.agents.retrieval import retrieve
+from datamill.agents.rewire import nearest_valid
+from datamill.agents.saved_plans import save_plan_text
 from datamill.agents.services import ThreadServices
 from datamill.agents.state import ThreadState
 from datamill.errors import DatamillError, Issue, PlanError
+from datamill.settings import resolve
 from datamill.workflows.approval import approve as record_approval
 from datamill.workflows.compile import compile_text
-from datamill.workflows.diff import diff_plans
+from datamill.workflows.diff import diff_consents, diff_plans
 from datamill.workflows.estimate import estimate_plan
 from datamill.workflows.execute import RunRequest, run_plan
+from datamill.workflows.llm_steps import prices_of
 from datamill.workflows.plan import Plan
 from datamill.workflows.run_record import find_run
 from datamill.workflows.view import graph_json
@@ -44,8 +49,25 @@ def services_of(config: RunnableConfig) -> ThreadServices:
 
 def understand(state: ThreadState, config: RunnableConfig) -> Change:
     """Start a turn: nothing of an earlier draft counts until the planner has looked at it again."""
-    planner = make_planner(state.get("planner") or None, services_of(config).environment)
-    return {"planner": planner.name, "repairs": 0, "issues": [], "notice": "", "status": "open"}
+    planner = _planner(state, services_of(config))
+    fresh: Change = {"repairs": 0, "issues": [], "notice": "", "salvaged": False, "exit": 0, "status": "open"}
+    return {"planner": planner.name, **fresh}
+
+
+def _planner(state: ThreadState, services: ThreadServices) -> Planner:
+    return make_planner(state.get("planner") or None, services.environment, services.project)
+
+
+def _failure(error: DatamillError) -> Change:
+    """A turn that ends here; the thread keeps what was valid before."""
+    return {"status": "failed", "issues": [issue.to_dict() for issue in error.issues], "exit": int(error.exit_code)}
+
+
+def _costs(state: ThreadState, planner: Planner) -> Change:
+    """What all calls of this thread's planner have cost so far."""
+    before = state.get("planner_cost", {})
+    total = {name: before.get(name, 0) + planner.cost.get(name, 0) for name in {**before, **planner.cost}}
+    return {"planner_cost": total} if total else {}
 
 
 def inspect(state: ThreadState, config: RunnableConfig) -> Change:
@@ -55,7 +77,7 @@ def inspect(state: ThreadState, config: RunnableConfig) -> Change:
     try:
         found = inspect_inputs(state["inputs"], services_of(config).project)
     except DatamillError as error:
-        return {"status": "failed", "issues": [issue.to_dict() for issue in error.issues]}
+        return _failure(error)
     return {"inspection": found.model_dump(mode="json")}
 
 
@@ -65,25 +87,44 @@ def retrieve_candidates(state: ThreadState, config: RunnableConfig) -> Change:
 
 
 def draft(state: ThreadState, config: RunnableConfig) -> Change:
-    """Let the planner fill the draft."""
-    planner = make_planner(state.get("planner"), services_of(config).environment)
-    earlier = Draft.model_validate(state["draft"]) if state.get("draft") else None
-    if earlier is not None and state.get("yaml"):
-        earlier = earlier.model_copy(update={"workflow": _workflow_of(state["yaml"])})
-    text = state["turns"][-1][1]
+    """Let the planner fill the draft; when it cannot, a plan that was already under review stays."""
+    services = services_of(config)
+    planner = _planner(state, services)
     try:
-        made = planner.draft(text, _inspection(state), earlier)
+        made = planner.draft(_words(state, services, planner), _inspection(state), _earlier(state))
+        made = with_reachable_models(made, services.project, services.environment)
     except DatamillError as error:
-        return {"status": "failed", "issues": [issue.to_dict() for issue in error.issues]}
-    change: Change = {"draft": made.model_dump(mode="json"), "previous_yaml": state.get("yaml", "")}
-    cost = getattr(planner, "cost", None)
-    if cost:
-        change["planner_cost"] = dict(cost)
+        return {**_not_planned(state, error), **_costs(state, planner)}
+    change: Change = {"draft": made.model_dump(mode="json"), **_costs(state, planner)}
     if made.verdict == "refuse":
         return {**change, "status": "refused"}
     if made.verdict == "clarify":
         return {**change, "status": "question"}
-    return {**change, "yaml": _text(made, state), "status": "open"}
+    text = _text(made, state, services)
+    return {**change, "previous_yaml": state.get("yaml", ""), "yaml": text, "digest": "", "status": "open"}
+
+
+def _words(state: ThreadState, services: ThreadServices, planner: Planner) -> str:
+    """The person's last words. Rules read them as spoken, to say that a secret was among them; nobody else does."""
+    kept = state["turns"][-1][1]
+    return services.spoken if planner.name == RULES and services.spoken else kept
+
+
+def _earlier(state: ThreadState) -> Draft | None:
+    earlier = Draft.model_validate(state["draft"]) if state.get("draft") else None
+    if earlier is not None and state.get("yaml"):
+        earlier = earlier.model_copy(update={"workflow": _workflow_of(state["yaml"])})
+    return earlier
+
+
+def _not_planned(state: ThreadState, error: DatamillError) -> Change:
+    if not (state.get("yaml") and state.get("digest")):
+        return _failure(error)
+    return {
+        "status": "open",
+        "previous_yaml": "",
+        "notice": f"the plan is as it was, because the planner failed: {error}",
+    }
 
 
 def _workflow_of(text: str) -> dict[str, Any]:
@@ -93,12 +134,16 @@ def _workflow_of(text: str) -> dict[str, Any]:
 
 
 def _inspection(state: ThreadState) -> Inspection | None:
-    return Inspection.model_validate(state["inspection"]) if state.get("inspection") else None
+    """Facts for the planner; with `--no-sample` nothing that was measured on rows."""
+    if not state.get("inspection"):
+        return None
+    found = Inspection.model_validate(state["inspection"])
+    return found if state.get("sampled", True) else found.schema_only()
 
 
-def _text(made: Draft, state: ThreadState) -> str:
+def _text(made: Draft, state: ThreadState, services: ThreadServices) -> str:
     assert made.workflow is not None
-    return dump(finish_workflow(made, state))
+    return dump(finish_workflow(made, state, services.budget_usd))
 
 
 def compile_draft(state: ThreadState, config: RunnableConfig) -> Change:
@@ -108,31 +153,64 @@ def compile_draft(state: ThreadState, config: RunnableConfig) -> Change:
         plan = compile_text(state["yaml"], services.compile_options(), "plan.yaml")
     except PlanError as error:
         return _repaired(state, config, list(error.issues))
-    return {"digest": plan.digest, "issues": [note.to_dict() for note in plan.notes]}
+    return {"digest": plan.digest, "consent": plan.consent(), "issues": [note.to_dict() for note in plan.notes]}
 
 
 def _repaired(state: ThreadState, config: RunnableConfig, issues: list[Issue]) -> Change:
     found = [issue.to_dict() for issue in issues]
+    if _is_edit(state):
+        said = "\n".join(issue.render() for issue in issues)
+        notice = f"your edit does not compile, so the plan is as it was:\n{said}"
+        return {"yaml": state["previous_yaml"], "previous_yaml": "", "notice": notice, "digest": "", "issues": found}
+    services = services_of(config)
+    planner = _planner(state, services)
     rounds = state.get("repairs", 0)
-    stopped = {"issues": found, "status": "failed", "digest": ""}
-    if rounds >= MAX_REPAIRS or not state.get("draft"):
-        return stopped
-    planner = make_planner(state.get("planner"), services_of(config).environment)
-    better = planner.repair(Draft.model_validate(state["draft"]), issues, _inspection(state))
+    better = trouble = None
+    if rounds < MAX_REPAIRS and state.get("draft"):
+        try:
+            better = planner.repair(Draft.model_validate(state["draft"]), issues, _inspection(state))
+        except DatamillError as error:
+            trouble = error
+    costs = _costs(state, planner)
     if better is None or better.workflow is None:
+        return {**_nearest(state, services, planner, issues, trouble), **costs}
+    better = with_reachable_models(better, services.project, services.environment)
+    change = {"draft": better.model_dump(mode="json"), "yaml": _text(better, state, services)}
+    return {**change, **costs, "repairs": rounds + 1, "issues": found, "digest": ""}
+
+
+def _is_edit(state: ThreadState) -> bool:
+    """Whether the workflow at hand is a person's edit with a valid version before it."""
+    edited = state.get("decision", {}).get("type") == "edit" and state.get("previous_yaml")
+    return bool(edited) and state.get("yaml") != state.get("previous_yaml") and state.get("repairs") == MAX_REPAIRS
+
+
+def _nearest(
+    state: ThreadState, services: ThreadServices, planner: Planner, issues: list[Issue], trouble: DatamillError | None
+) -> Change:
+    """Nothing more to repair with: the findings, and the nearest valid plan for a person to look at."""
+    stopped = {"issues": [issue.to_dict() for issue in issues], "status": "failed", "digest": "", "exit": 0}
+    mended = nearest_valid(state["yaml"], services.compile_options()) if planner.name != RULES else None
+    text, changes = mended or (state.get("previous_yaml", ""), ["the plan before stays"])
+    if not text or state.get("salvaged"):
         return stopped
-    change = {"draft": better.model_dump(mode="json"), "yaml": _text(better, state)}
-    return {**change, "repairs": rounds + 1, "issues": found, "digest": ""}
+    lines = [f"DM-AGENT-024: the workflow of {planner.name} does not compile, and repairing it did not help"]
+    lines += [f"  {line}" for issue in issues for line in issue.render().split("\n")]
+    lines += [f"  {trouble}"] if trouble else []
+    lines += ["this is the nearest valid plan:", *(f"  {change}" for change in changes)]
+    return {"yaml": text, "notice": "\n".join(lines), "salvaged": True, "digest": "", "repairs": MAX_REPAIRS,
+            "previous_yaml": ""}  # fmt: skip
 
 
 def estimate(state: ThreadState, config: RunnableConfig) -> Change:
     """Price the plan by running its cheap part on a sample."""
     services = services_of(config)
-    plan = compile_text(state["yaml"], services.compile_options(), "plan.yaml")
     try:
-        found = estimate_plan(plan, services.project, services.allow_paths)
+        plan = compile_text(state["yaml"], services.compile_options(), "plan.yaml")
+        prices = prices_of(resolve(services.project).settings.llm)
+        found = estimate_plan(plan, services.project, services.allow_paths, prices)
     except DatamillError as error:
-        return {"status": "failed", "issues": [issue.to_dict() for issue in error.issues]}
+        return _failure(error)
     return {"estimate": found.to_dict(), "status": "review"}
 
 
@@ -166,6 +244,7 @@ def review_payload(state: ThreadState, services: ThreadServices) -> dict[str, An
         "refusals": list(made.get("refusals", ())),
         "notice": state.get("notice", ""),
         "diff_from_previous": changes,
+        "salvaged": bool(state.get("salvaged")),
         "allowed": list(ALLOWED),
         "action_request": {"action": "run_plan", "args": {"digest": plan.digest, "name": plan.name}},
         "config": {"allow_accept": True, "allow_edit": True, "allow_respond": True, "allow_ignore": True},
@@ -195,27 +274,41 @@ def decide(state: ThreadState, config: RunnableConfig) -> Change:
     if kind == "respond":
         return {"status": "open", "turns": [*state["turns"], ("you", str(decision.get("text", "")))]}
     if kind == "edit":
-        return {"status": "open", "yaml": str(decision["yaml"]), "previous_yaml": state["yaml"], "repairs": MAX_REPAIRS}
+        return {"status": "open", "yaml": str(decision["yaml"]), "previous_yaml": state["yaml"], "repairs": MAX_REPAIRS,
+                "notice": "", "salvaged": False, "digest": ""}  # fmt: skip
     if kind == "approve":
         return _approved(state, services_of(config), decision)
     return {"status": "review", "notice": f"`{kind}` is not one of {', '.join(ALLOWED)}"}
 
 
 def _approved(state: ThreadState, services: ThreadServices, decision: Mapping[str, Any]) -> Change:
-    plan = compile_text(state["yaml"], services.compile_options(), "plan.yaml")
+    try:
+        plan = compile_text(state["yaml"], services.compile_options(), "plan.yaml")
+    except PlanError as error:
+        return _failure(error)
     given = str(decision.get("digest") or state["digest"])
-    if not plan.digest.startswith(given):
-        why = f"the plan changed since it was shown: {given[:12]} -> {plan.short}; please look again"
-        return {"status": "review", "notice": why, "digest": plan.digest}
-    return {"status": "approved", "digest": plan.digest, "origin": str(decision.get("origin", "chat"))}
+    if not plan.digest.startswith(given) or plan.digest != state["digest"]:
+        return _stale(state, plan, given)
+    return {"status": "approved", "digest": plan.digest, "origin": str(decision.get("origin", "chat")), "notice": ""}
+
+
+def _stale(state: ThreadState, plan: Plan, given: str) -> Change:
+    """Back to review: what was approved is not what would run."""
+    changes = diff_consents(state["consent"], plan.consent()) if state.get("consent") else []
+    what = f"{given[:12]} -> {plan.short}" if plan.digest != given else f"{given[:12]} is not this plan"
+    lines = [f"the plan changed since it was shown ({what}); please look again", *(f"  {line}" for line in changes)]
+    return {"status": "stale", "notice": "\n".join(lines), "previous_yaml": ""}
 
 
 def execute(state: ThreadState, config: RunnableConfig) -> Change:
     """Record the approval, run the plan, train. A thread whose plan has run already runs nothing again."""
     services = services_of(config)
-    plan = compile_text(state["yaml"], services.compile_options(), "plan.yaml")
+    try:
+        plan = compile_text(state["yaml"], services.compile_options(), "plan.yaml")
+    except PlanError as error:
+        return _failure(error)
     if plan.digest != state["digest"]:
-        return {"status": "review", "notice": f"an input changed: {state['digest'][:12]} -> {plan.short}"}
+        return _stale(state, plan, state["digest"])
     if state.get("run", {}).get("digest") == plan.digest and state.get("status") == "done":
         return {}
     record_approval(services.project, plan, state.get("origin", "chat"))
@@ -223,7 +316,8 @@ def execute(state: ThreadState, config: RunnableConfig) -> Change:
     shown = file.relative_to(services.project) if services.project in file.parents else file
     request = RunRequest(
         services.project, workers=services.workers, overwrite=services.overwrite, allow_paths=services.allow_paths,
-        command=f"datamill run {shown}", listener=services.listener, asked=state.get("request", ""),
+        command=f"datamill run {shown}", listener=services.listener, budget_usd=services.budget_usd,
+        asked="\n".join(said for who, said in state["turns"] if who == "you"),
     )  # fmt: skip
     result = run_plan(plan, request)
     run = {
@@ -245,12 +339,8 @@ def _train(plan: Plan, run: Mapping[str, Any], services: ThreadServices) -> dict
 
 
 def save_plan(state: ThreadState, project: Path) -> Path:
-    """Write the workflow to `<out>/plan.yaml` so that it runs again tomorrow."""
-    from datamill.services.storage.atomic import write_bytes
-
-    path = project / state.get("out", "out") / "plan.yaml"
-    write_bytes(path, state["yaml"].encode(), "plan.file")
-    return path
+    """Write the workflow to `<out>/plan.yaml` so that it runs again tomorrow; see `save_plan_text`."""
+    return save_plan_text(state["yaml"], project, state.get("out", "out"))
 
 
 def explain(state: ThreadState, config: RunnableConfig) -> Change:

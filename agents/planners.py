@@ -15,6 +15,7 @@ class Planner(Protocol):
     """Turns a request into a draft, and a draft with findings into a better one."""
 
     name: str
+    cost: dict[str, float]
 
     def draft(self, request: str, inspection: Inspection | None, previous: Draft | None) -> Draft:
         """A first draft, or `previous` changed as the request asks."""
@@ -29,6 +30,9 @@ class RulesPlanner:
     """The deterministic offline planner."""
 
     name = RULES
+
+    def __init__(self) -> None:
+        self.cost: dict[str, float] = {}
 
     def draft(self, request: str, inspection: Inspection | None, previous: Draft | None) -> Draft:
         """See `Planner.draft`."""

@@ -22,6 +22,7 @@ class ThreadServices:
         overwrite: the person's yes to replacing files datamill did not write.
         budget_usd: money the person allowed for LLM steps.
         train: whether an approved plan with a `train` section is trained as well.
+        spoken: the person's last words as they wrote them, secrets included; the thread keeps them without.
     """
 
     project: Path
@@ -31,6 +32,7 @@ class ThreadServices:
     overwrite: bool = False
     budget_usd: float | None = None
     train: bool = True
+    spoken: str | None = field(default=None, repr=False)
 
     @property
     def allow_paths(self) -> tuple[str, ...]:

@@ -2,7 +2,7 @@
 
 from typing import Any, Literal, TypedDict
 
-Status = Literal["open", "question", "review", "rejected", "refused", "failed", "approved", "done"]
+Status = Literal["open", "question", "review", "rejected", "refused", "failed", "approved", "stale", "done"]
 
 
 class ThreadState(TypedDict, total=False):
@@ -23,6 +23,7 @@ class ThreadState(TypedDict, total=False):
         yaml: the workflow under discussion.
         previous_yaml: the version before, for the diff.
         digest: digest of the compiled `yaml`.
+        consent: what the digest is of, to say later what changed.
         issues: findings of the last compile.
         repairs: repair rounds used for the current draft.
         estimate: estimate of the plan.
@@ -33,6 +34,8 @@ class ThreadState(TypedDict, total=False):
         status: where the thread stands.
         notice: a sentence to show with the next review, such as why an approval was stale.
         explanation: closing words.
+        exit: exit code that belongs to a failure.
+        salvaged: whether the plan under review is the nearest valid one to what the planner wrote.
         planner_cost: tokens, calls and money of an LLM planner.
     """
 
@@ -50,6 +53,7 @@ class ThreadState(TypedDict, total=False):
     yaml: str
     previous_yaml: str
     digest: str
+    consent: dict[str, Any]
     issues: list[dict[str, Any]]
     repairs: int
     estimate: dict[str, Any]
@@ -60,4 +64,6 @@ class ThreadState(TypedDict, total=False):
     status: Status
     notice: str
     explanation: str
+    exit: int
+    salvaged: bool
     planner_cost: dict[str, Any]

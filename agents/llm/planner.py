@@ -15,6 +15,7 @@ from datamill.agents.draft import INPUT_PLACEHOLDER, Draft
 from datamill.agents.inspection import Inspection
 from datamill.agents.llm.prompt import draft_messages, repair_messages
 from datamill.agents.llm.reply import PlanForm, check_reply, to_draft
+from datamill.agents.rewire import carried_over, without_steps
 from datamill.agents.rules.safety import remove_secrets
 from datamill.errors import DatamillError, ExitCode, Issue
 from datamill.services.llm.client import LLMClient
@@ -81,6 +82,7 @@ class LLMPlanner:
         if guard.refusals:
             return guard.model_copy(update={"planner": self.name, "request": text})
         made = self._ask(draft_messages(text, inspection, previous), _together(previous, text))
+        made = _kept(made, previous)
         return self._guarded(made, (*guard.forbidden, *(previous.forbidden if previous else ())), inspection, text)
 
     def repair(self, draft: Draft, issues: list[Issue], inspection: Inspection | None) -> Draft | None:
@@ -88,7 +90,7 @@ class LLMPlanner:
         made = self._ask(repair_messages(draft, issues, inspection), draft.request)
         if made.verdict != "plan":
             return None
-        return self._guarded(made, draft.forbidden, inspection, draft.request)
+        return self._guarded(_kept(made, draft), draft.forbidden, inspection, draft.request)
 
     def _ask(self, messages: Sequence[Message], request: str) -> Draft:
         client = LLMClient(read_config({**self._data, "model": self.name}, self._env), env=self._env)
@@ -135,23 +137,10 @@ class LLMPlanner:
         )
 
 
-def without_steps(workflow: Mapping[str, Any], gone: Any) -> dict[str, Any]:
-    """The workflow without the steps for which `gone(step)` holds; their children are joined to their parents."""
-    parents: dict[str, list[str]] = {}
-    kept: list[dict[str, Any]] = []
-    for step in workflow.get("steps", ()):
-        given = step["needs"]
-        needs = [p for name in ([given] if isinstance(given, str) else given) for p in parents.get(name, [name])]
-        needs = list(dict.fromkeys(needs))
-        if gone(step):
-            parents[step["id"]] = needs[:1]
-        else:
-            kept.append({**step, "needs": needs})
-    outputs = {
-        name: {**output, "from": parents.get(output["from"], [output["from"]])[0]}
-        for name, output in workflow.get("outputs", {}).items()
-    }
-    return {**workflow, "steps": kept, "outputs": outputs}
+def _kept(made: Draft, before: Draft | None) -> Draft:
+    if made.workflow is None or before is None:
+        return made
+    return made.model_copy(update={"workflow": carried_over(made.workflow, before.workflow)})
 
 
 def _rules_view(request: str, inspection: Inspection | None) -> Draft:

@@ -104,20 +104,6 @@ def input_facts(facts: InputFacts) -> dict[str, Any]:
     return {key: value for key, value in made.items() if value not in (None, {}, [])}
 
 
-def schema_only(inspection: Inspection) -> Inspection:
-    """Names, types and roles of columns; everything measured on a sample is left out (`--no-sample`)."""
-    return inspection.model_copy(update={
-        "inputs": tuple(
-            facts.model_copy(update={
-                "rows": None,
-                "languages": {},
-                "columns": tuple(c.model_copy(update={"null_share": 0.0, "mean_chars": 0.0}) for c in facts.columns),
-            })
-            for facts in inspection.inputs
-        )
-    })  # fmt: skip
-
-
 def refusal_codes() -> str:
     """The codes a refusal may carry."""
     return "Refusal codes: " + ", ".join(f"{code} {kind}" for code, kind in REFUSALS.items())

@@ -39,7 +39,7 @@ def ask(
 ) -> int:
     """Turn a sentence into a validated plan, review it, run it."""
     session: Session = context.obj
-    from datamill.agents.conversation import Request, answer, look, start
+    from datamill.agents.conversation import Request, go_on, start
     from datamill.agents.services import ThreadServices
     from datamill.cli.progress import ProgressLines
     from datamill.cli.review import show_turn
@@ -49,15 +49,10 @@ def ask(
         session.project, ProgressLines(session), workers=workers, overwrite=overwrite, budget_usd=_money(budget)
     )
     name = _thread(session, services, thread, resume)
+    if name is None and not text:
+        raise usage_error("say what you want", 'datamill ask "remove duplicates" -i data.jsonl')
     request = Request(text, tuple(paths), out, model, seed, train_model, not no_sample)
-    if name is None or not text:
-        if name is None and not text:
-            raise usage_error("say what you want", 'datamill ask "remove duplicates" -i data.jsonl')
-        turn = look(name, services) if name else start(request, services)
-    else:
-        before = look(name, services)
-        waits = before.kind in {"review", "question"}
-        turn = answer(name, {"type": "respond", "text": text}, services) if waits else start(request, services, name)
+    turn = start(request, services) if name is None else go_on(name, request, services)
     session.say(f"thread {turn.thread}  planner {turn.state.get('planner')}{_offline(turn)}")
     show_turn(session, turn, services)
     return finish(session, turn, services, approve, plan_only)
@@ -122,12 +117,12 @@ def finish(session: Session, turn: "Turn", services: "ThreadServices", approve: 
         if plan_only:
             session.result(as_data(turn, file), None)
             return ExitCode.OK
-        if approve is not None:
+        if approve is not None and (approve or not turn.payload.get("notice")):
             _check_digest(turn, approve)
             decision = {"type": "approve", "digest": turn.payload["plan_digest"], "origin": "flag --approve"}
             turn = answer(turn.thread, decision, services)
             show_turn(session, turn, services)
-        elif not session.interactive:
+        elif not session.interactive and not turn.payload.get("notice"):
             raise _needs_approval(turn, _shown(file, session.project))
     if turn.kind in {"review", "question"}:
         if not session.interactive:
@@ -177,8 +172,7 @@ def conclude(session: Session, turn: "Turn", services: "ThreadServices") -> int:
         session.say(f"next: datamill data drops @last      datamill run {run['plan']}")
         return ExitCode.GATE_FAILED if run["gates_failed"] else ExitCode.OK
     if turn.kind == "failed":
-        issues = turn.issues
-        return ExitCode.INVALID if issues else ExitCode.STEP_FAILED
+        return turn.state.get("exit") or ExitCode.INVALID
     return ExitCode.NEEDS_APPROVAL
 
 
@@ -197,6 +191,7 @@ def as_data(turn: "Turn", file: Path | None) -> dict[str, Any]:
         "issues": [issue.to_dict() for issue in turn.issues],
         "run": turn.state.get("run"),
         "training": turn.state.get("training"),
+        "planner": {"name": turn.state.get("planner"), **turn.state.get("planner_cost", {})},
     }
 
 

@@ -22,8 +22,8 @@ from datamill.agents.draft import Draft
 
 sys.path.insert(0, str(Path(__file__).parent))
 
-from nl_requests_params import Sought, find_values, is_sentence, same  # noqa: E402  sibling script, found by path
-from nl_requests_vocabulary import capabilities_of, refusal_kinds, topics_of  # noqa: E402  sibling script
+from nl_requests_params import Sought, find_values, is_sentence, same
+from nl_requests_vocabulary import refusal_kinds, topics_of
 
 POINTS = ("operators", "order", "parameters", "training", "question")
 Planner = Callable[[str], Draft]

@@ -126,7 +126,7 @@ class Sought:
             return set(self.workflow.get("inputs", {}))
         if capability == "export":
             return {f"output:{name}" for name in self.workflow.get("outputs", {})}
-        if capability.split(":")[0] == "train":
+        if capability.split(":", maxsplit=1)[0] == "train":
             return {"train"} | {m.name for m in self.draft.missing if m.name.startswith("train.")}
         return {s["id"] for s in self.steps(capability)} | {m.name for m in self.missing(capability)}
 

@@ -13,7 +13,10 @@ from datamill.agents.rules.quantities import quantities
 from datamill.agents.rules.request import Request, fold
 
 YES = re.compile(
-    r"^\s*(?:y(?:es|ep|eah)?|ok(?:ay)?|sure|correct|right|do (?:it|that)|please do|go ahead|s[ií]m?|claro|certo|vale|de acuerdo|correcto|isso|好的?|对|是的?|可以|行|嗯)\b",
+    (
+        r"^\s*(?:y(?:es|ep|eah)?|ok(?:ay)?|sure|correct|right|do (?:it|that)|please do|go ahead|"
+        r"s[ií]m?|claro|certo|vale|de acuerdo|correcto|isso|好的?|对|是的?|可以|行|嗯)\b"
+    ),
     re.IGNORECASE,
 )
 _MARK = re.compile(r"\bmark|\btag|\bflag|\bkeep|marc|sinaliz|senal|manten|标记|打标|保留")

@@ -5,6 +5,8 @@ from dataclasses import dataclass, field
 from pathlib import PurePosixPath
 from typing import Any
 
+from pydantic import ValidationError
+
 from datamill.agents.draft import INPUT_PLACEHOLDER, MissingCapability
 from datamill.agents.rules.capabilities import CAPABILITIES, accepts, installed
 from datamill.agents.rules.nodes import Node
@@ -15,6 +17,7 @@ from datamill.agents.rules.sources import Source
 from datamill.agents.rules.steps_shape import chat_params, seed_of
 from datamill.agents.rules.train_block import TARGET_SHARE, missing_method, train_block
 from datamill.agents.rules.training_words import is_method_available
+from datamill.operators.registry import catalogue
 
 _EXTENSIONS = {
     ".jsonl": "jsonl",
@@ -26,7 +29,12 @@ _EXTENSIONS = {
     ".txt": "txt",
 }
 _FORMAT_WORDS = re.compile(
-    r"(?:to|as|in|into|write|save|export|output|format|em|como|para|formato|en|a|escrib\w*|salv\w*|guard\w*|export\w*|成|为|存|导出|输出|格式|写)\s*(?:it |the |them |to |as |a |an |um |un |the result |everything |o resultado |el resultado |arquivo |archivo |de |em |en |formato )*\s?(?P<format>parquet|jsonl|json|csv)\b|(?P<after>parquet|jsonl|csv)\s?(?:output|out\b|格式|文件)|(?:write|save|export|output)\s+(?P<direct>parquet|jsonl|json|csv)"
+    r"(?:\b(?:writ\w*|sav\w*|export\w*|output|stor\w*|dump\w*|result|salv\w*|guard\w*|escrev\w*|"
+    r"escrib\w*|grav\w*|resultado)\b|保存|导出|输出|写)[^.;。]{0,30}?(?<![a-z])(?P<format>parquet|jsonl|"
+    r"json|csv)(?![a-z])"
+    r"|(?:\b(?:to|as|into|em|como|para|formato)|成|为|格式)\s?(?:a |one |um |un "
+    r")?(?P<as_format>parquet|jsonl|csv)(?![a-z])|(?<![a-z])(?P<after>parquet|jsonl|"
+    r"csv)\s?(?:output|out\b|格式)"
 )
 _STEP_IDS = {
     "text.fix_unicode": "repair", "text.normalize": "normalise", "filter.length": "length", "lang.detect": "detect", "filter.lang": "language", "filter.gopher_quality": "quality",
@@ -60,7 +68,7 @@ class Assembly:
 
 def step_name(operator: str) -> str:
     """Usual id of a step."""
-    return _STEP_IDS.get(operator, operator.split(".")[-1])
+    return _STEP_IDS.get(operator, operator.rsplit(".", maxsplit=1)[-1])
 
 
 def identifier(text: str, taken: dict[str, Any] | set[str]) -> str:
@@ -222,6 +230,7 @@ def _chain(reading: Reading, nodes: list[Node], made: Assembly, heads: list[str]
             continue
         step_id = identifier(step_name(node.capability), taken)
         taken.add(step_id)
+        _leave_out_invalid(made, node.capability, step_id, usable)
         step: dict[str, Any] = {"id": step_id, "operator": node.capability, "needs": list(previous)}
         if usable:
             step["params"] = usable
@@ -238,6 +247,22 @@ def _chain(reading: Reading, nodes: list[Node], made: Assembly, heads: list[str]
         waiting = []
         previous = [step_id]
     return previous[0]
+
+
+def _leave_out_invalid(made: Assembly, operator: str, step_id: str, params: dict[str, Any]) -> None:
+    """Take out values the operator refuses, such as shares that sum to 1.1: a draft under question still compiles."""
+    model = catalogue()[operator].params
+    while params:
+        try:
+            model.model_validate(params)
+        except ValidationError as error:
+            first = error.errors()[0]
+            name = str(first["loc"][0]) if first["loc"] and first["loc"][0] in params else next(reversed(params))
+            if first["type"] == "missing":
+                return
+            made.hazards.append(f"{step_id}: {name}={params.pop(name)!r} is left out: {first['msg']}")
+        else:
+            return
 
 
 def adapt(node: Node) -> None:
@@ -290,7 +315,7 @@ def format_of(reading: Reading, path: str, default: str = "jsonl") -> str:
     if suffix in {"jsonl", "json", "parquet", "csv"}:
         return suffix
     found = _FORMAT_WORDS.search(reading.request.masked)
-    return (found["format"] or found["after"] or found["direct"]) if found else default
+    return (found["format"] or found["as_format"] or found["after"]) if found else default
 
 
 def _outputs(reading: Reading, nodes: list[Node], made: Assembly, head: str) -> None:
@@ -314,14 +339,7 @@ def _outputs(reading: Reading, nodes: list[Node], made: Assembly, head: str) -> 
     if "read_only" in reading.prohibitions:
         workflow["outputs"] = {}
         return
-    if wish and wish.paradigm == "mix" and not is_method_available(wish):
-        made.missing.append(
-            missing_method(wish, reading.request.quote(wish.start, wish.start + 1)).model_copy(
-                update={"after": (head,)}
-            )
-        )
-        wish = None
-    elif wish and not is_method_available(wish):
+    if (wish and wish.paradigm == "mix" and not is_method_available(wish)) or (wish and not is_method_available(wish)):
         made.missing.append(
             missing_method(wish, reading.request.quote(wish.start, wish.start + 1)).model_copy(
                 update={"after": (head,)}
@@ -523,6 +541,7 @@ def _held_out(reading: Reading, made: Assembly, head: str, path: str) -> str | N
         }
     )
     made.assumptions.append(
-        f"no target set named: {TARGET_SHARE:.0%} of the rows{' whose answers are verified' if verified else ''} are held out as target"
+        f"no target set named: {TARGET_SHARE:.0%} of the "
+        f"rows{' whose answers are verified' if verified else ''} are held out as target"
     )
     return _register_target(workflow, target_chat, path)

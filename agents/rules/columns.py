@@ -14,32 +14,54 @@ _COLUMN = r"(?:columns?|fields?|cols?|colunas?|columnas?|campos?)"
 _PATTERNS = tuple(
     re.compile(pattern, re.IGNORECASE)
     for pattern in (
-        rf"{_COLUMN} (?:is |are |é |e |es |se |que se )?(?:called|named|chama(?:da|do)?|llama(?:da|do)?)? ?(?:is |are |:|=)? ?{_WORD}",
-        rf"(?:the |da |do |na |no |a |o |la |el )?{_WORD} {_COLUMN}(?![\w])(?!\s*(?:is |are |é |e |es |que |se )*(?:called|named|chama|llama|is\b|=|:))",
-        rf"(?:texts?|textos?|predictions?|answers?|questions?|gold|references?|instructions?|prompts?|responses?|outputs?|respostas?|respuestas?|perguntas?|preguntas?) (?:is |are |lives? |está |esta |estan |estao |stored )+(?:in|under|em|en) {_WORD}(?= |,|\.|$)",
-        rf"(?:where|when|whose|onde|donde|cuando|quando) (?:the |o |a |el |la |both )*{_WORD}(?=(?:\s*(?:,|and|e|y|&) ?[\w-]+)* (?:is|are|both|match|agree|repeat|sao|são|é|son|es|coincid))",
+        (
+            rf"{_COLUMN} (?:is |are |é |e |es |se |que se )?(?:called|named|chama(?:da|do)?|llama(?:da|"
+            rf"do)?)? ?(?:is |are |:|=)? ?{_WORD}"
+        ),
+        (
+            rf"(?:the |da |do |na |no |a |o |la |el )?{_WORD} {_COLUMN}(?![\w])(?!\s*(?:is |are |é |e |es |"
+            rf"que |se )*(?:called|named|chama|llama|is\b|=|:))"
+        ),
+        (
+            rf"(?:texts?|textos?|predictions?|answers?|questions?|gold|references?|instructions?|prompts?|"
+            rf"responses?|outputs?|respostas?|respuestas?|perguntas?|preguntas?) (?:is |are |lives? |está |"
+            rf"esta |estan |estao |stored )+(?:in|under|em|en) {_WORD}(?= |,|\.|$)"
+        ),
+        (
+            rf"(?:where|when|whose|onde|donde|cuando|quando) (?:the |o |a |el |la |both "
+            rf")*{_WORD}(?=(?:\s*(?:,|and|e|y|&) ?[\w-]+)* (?:is|are|both|match|agree|repeat|sao|são|é|son|"
+            rf"es|coincid))"
+        ),
         r"[\"'`“「]?(?P<name>[A-Za-z_][\w-]*)[\"'`”」]?\s?(?:这一?)?(?:列|字段)",
         r"(?:列名?|字段)(?:是|为|叫|:|：)?\s?[\"'`“「]?(?P<name>[A-Za-z_][\w-]*|[一-鿿]{1,4})[\"'`”」]?",
-        r"(?:de-?dup\w*|near-?dup\w*|exact|minhash|duplic\w*|duplicad\w*|unique|uniq|去重) (?:[^\s,;]+ ){0,3}?(?:by|on|based on|using|por|pelo|pela|segun|con base en) (?:the |o |a |el |la |its )?[\"'`“]?(?P<name>[A-Za-z_][\w-]*)[\"'`”]?",
+        (
+            r"(?:de-?dup\w*|near-?dup\w*|exact|minhash|duplic\w*|duplicad\w*|unique|uniq|去重) (?:[^\s,;]+ "
+            r"){0,3}?(?:by|on|based on|using|por|pelo|pela|segun|con base en) (?:the |o |a |el |la |its "
+            r")?[\"'`“]?(?P<name>[A-Za-z_][\w-]*)[\"'`”]?"
+        ),
         r"(?:按|根据|基于)\s?[\"'`“]?(?P<name>[A-Za-z_][\w-]*)[\"'`”]?\s?(?:列|字段)?(?:去重|分层|均衡)",
     )
 )
 _MORE = re.compile(rf"^\s*(?:,|and|e|y|&|和|与|、|\+|or|ou|o)\s*{_WORD}", re.IGNORECASE)
 _STOP = frozenset(
-    "the a an and or of in is are all each every other only just text_ column columns field fields called named o as os um uma e y el la los las de do da un una that this with for by to from which my our its their que nao sem com con sin por exact near minhash "
-    "pela pelo pelas pelos nossa nosso nuestra esa essa esta este cada hay there any "
-    "das dos mas pero e ou sem del al se si en em na no nas nos what where when than as at is it i we you "
-    "first new key same both two three these those extra unused any each single target language only id_ keep drop remove delete select apenas solo chama llama se not if then also but into jaccard threshold meaning embedding".split()
+    ["the", "a", "an", "and", "or", "of", "in", "is", "are", "all", "each", "every", "other", "only", "just", "text_", "column", "columns", "field", "fields", "called", "named", "o", "as", "os", "um", "uma", "e", "y", "el", "la", "los", "las", "de", "do", "da", "un", "una", "that", "this", "with", "for", "by", "to", "from", "which", "my", "our", "its", "their", "que", "nao", "sem", "com", "con", "sin", "por", "exact", "near", "minhash", "pela", "pelo", "pelas", "pelos", "nossa", "nosso", "nuestra", "esa", "essa", "esta", "este", "cada", "hay", "there", "any", "das", "dos", "mas", "pero", "e", "ou", "sem", "del", "al", "se", "si", "en", "em", "na", "no", "nas", "nos", "what", "where", "when", "than", "as", "at", "is", "it", "i", "we", "you", "first", "new", "key", "same", "both", "two", "three", "these", "those", "extra", "unused", "any", "each", "single", "target", "language", "only", "id_", "keep", "drop", "remove", "delete", "select", "apenas", "solo", "chama", "llama", "se", "not", "if", "then", "also", "but", "into", "jaccard", "threshold", "meaning", "embedding"]
 )
 
 _NOUNS: tuple[tuple[Role, str], ...] = (
     (
         "instruction",
-        r"\binstructions?\b(?! (?:set|data|tun|follow|dataset|pairs))|\bprompts?\b|\binstruc(?:ao|oes|cion|ciones)\b|指令(?!集|数据|微调)|提示词",
+        (
+            r"\binstructions?\b(?! (?:set|data|tun|follow|dataset|pairs))|\bprompts?\b|\binstruc(?:ao|oes|"
+            r"cion|ciones)\b|指令(?!集|数据|微调)|提示词"
+        ),
     ),
     (
         "output",
-        r"\boutputs?\b(?! (?:to|dir|path|file|folder|as|in))|\banswers?\b|\bresponses?\b|\brepl(?:y|ies)\b|\bcompletions?\b|\brespostas?\b|\brespuestas?\b|\bsaidas?\b|\bsalidas?\b|输出(?!到|为|成)|回答|回复|答复",
+        (
+            r"\boutputs?\b(?! (?:to|dir|path|file|folder|as|in))|\banswers?\b|\bresponses?\b|\brepl(?:y|"
+            r"ies)\b|\bcompletions?\b|\brespostas?\b|\brespuestas?\b|\bsaidas?\b|\bsalidas?\b|输出(?!到|为|成)|"
+            r"回答|回复|答复"
+        ),
     ),
     ("question", r"\bquestions?\b|\bproblems?\b|\bperguntas?\b|\bpreguntas?\b|\bproblemas?\b|问题|题目"),
     ("messages", r"\bconversations?\b|\bdialog\w*|\bchats?\b|\bconversas?\b|\bconversaciones\b|对话|会话"),
@@ -105,7 +127,11 @@ def _add_earlier(request: Request, start: int, matched: str, found: dict[int, st
 def _is_verb(request: Request, start: int, end: int) -> bool:
     """A listed word that begins the next wish (`column body, keep ...`) is no column."""
     word = request.folded[start:end].strip("\"'`")
-    verbs = r"(?:keep|remov|drop|writ|sav|export|split|sampl|train|translat|filter|dedup|then|mant|fiqu|salv|divid|guard|quit|elimin|conserv|mask|replace|output|use|report|only|no|don|min|max|at|case|ignor|threshold|seed)\w*"
+    verbs = (
+        r"(?:keep|remov|drop|writ|sav|export|split|sampl|train|translat|filter|dedup|then|mant|fiqu|"
+        r"salv|divid|guard|quit|elimin|conserv|mask|replace|output|use|report|only|no|don|min|max|at|"
+        r"case|ignor|threshold|seed)\w*"
+    )
     return re.fullmatch(verbs, word) is not None or re.fullmatch(rf"(?:{DROP})|(?:{KEEP})", word) is not None
 
 

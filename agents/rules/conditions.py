@@ -7,18 +7,25 @@ from datamill.agents.rules.nodes import Node
 from datamill.agents.rules.reading import Reading
 
 _RESERVED = frozenset(
-    "target seed semente semilla threshold limiar umbral beta lr rate r rank similarity jaccard ngram n k epochs epoch batch size model modelo key token password "
-    "cutoff ratio alpha words chars characters tokens rows steps step warmup temperature overlap timeout p ppl perplexity cos cosine eps rouge scale and or with than is if where keep only".split()
+    ["target", "seed", "semente", "semilla", "threshold", "limiar", "umbral", "beta", "lr", "rate", "r", "rank", "similarity", "jaccard", "ngram", "n", "k", "epochs", "epoch", "batch", "size", "model", "modelo", "key", "token", "password", "cutoff", "ratio", "alpha", "words", "chars", "characters", "tokens", "rows", "steps", "step", "warmup", "temperature", "overlap", "timeout", "p", "ppl", "perplexity", "cos", "cosine", "eps", "rouge", "scale", "and", "or", "with", "than", "is", "if", "where", "keep", "only"]
 )
 _SYMBOLS = re.compile(
-    r"(?<![\w.>-])(?P<column>[A-Za-z_]\w*)\s?(?P<sign>>=|<=|==|!=|=|>(?!>)|<(?!<)|≥|≤)\s?(?P<value>\"[^\"]{1,40}\"|'[^']{1,40}'|-?\d+(?:[.,]\d+)?|[A-Za-z_]\w*)(?![\w>=]|\s?->)"
+    r"(?<![\w.>-])(?P<column>[A-Za-z_]\w*)\s?(?P<sign>>=|<=|==|!=|=|>(?!>)|<(?!<)|≥|"
+    r"≤)\s?(?P<value>\"[^\"]{1,40}\"|'[^']{1,40}'|-?\d+(?:[.,]\d+)?|[A-Za-z_]\w*)(?![\w>=]|\s?->)"
 )
 _WORDS = re.compile(
-    r"(?:where|with|whose|if|when|having|have|has|onde|com|cuja?|con|donde|cuy[oa]|que tengan?|que tenham?|tienen|tem)\s+(?:the |an? |o |a |el |la |un |una |um |uma |its |their )?(?P<column>[a-z_]\w*)(?: (?:column|field|score|coluna|columna))?\s+"
-    r"(?:is |are |of |es |e |sea |seja |de )?(?P<words>at least|at most|above|over|below|under|greater than|higher than|more than|less than|lower than|equal to|equals|maior que|menor que|mayor que|acima de|abaixo de|pelo menos|al menos|por encima de|por debajo de|superior a|inferior a)\s+(?P<value>-?\d+(?:[.,]\d+)?)(?!\s?(?:%|words|char|token|palavra|palabra|caracter|turn|row|linha|fila))"
+    r"(?:where|with|whose|if|when|having|have|has|onde|com|cuja?|con|donde|cuy[oa]|que tengan?|"
+    r"que tenham?|tienen|tem)\s+(?:the |an? |o |a |el |la |un |una |um |uma |its |their "
+    r")?(?P<column>[a-z_]\w*)(?: (?:column|field|score|coluna|columna))?\s+"
+    r"(?:is |are |of |es |e |sea |seja |de )?(?P<words>at least|at most|above|over|below|under|"
+    r"greater than|higher than|more than|less than|lower than|equal to|equals|maior que|menor que|"
+    r"mayor que|acima de|abaixo de|pelo menos|al menos|por encima de|por debajo de|superior a|"
+    r"inferior a)\s+(?P<value>-?\d+(?:[.,]\d+)?)(?!\s?(?:%|words|char|token|palavra|palabra|"
+    r"caracter|turn|row|linha|fila))"
 )
 _HAN = re.compile(
-    r"(?P<column>[A-Za-z_]\w*)\s?(?:列|字段|分数?)?\s?(?P<words>大于等于|小于等于|大于|小于|高于|低于|不低于|不高于|等于|至少)\s?(?P<value>\d+(?:\.\d+)?)"
+    r"(?P<column>[A-Za-z_]\w*)\s?(?:列|字段|分数?)?\s?(?P<words>大于等于|小于等于|大于|小于|高于|低于|不低于|不高于|等于|"
+    r"至少)\s?(?P<value>\d+(?:\.\d+)?)"
 )
 _SIGNS = {
     "at least": ">=", "at most": "<=", "above": ">", "over": ">", "greater than": ">", "higher than": ">", "more than": ">", "below": "<", "under": "<", "less than": "<",

@@ -18,23 +18,41 @@ from datamill.agents.rules.steps_dedup import threshold_said
 NEEDS_TARGET = frozenset({"less", "cluster_less", "nice", "tsds", "near", "rds_plus", "bm25", "icons"})
 
 _DESTROY = re.compile(
-    r"overwrit\w*|over-write|replac\w* (?:the |my |our )?(?:input|original|source|raw)|in[- ]place|(?:delet\w*|eras\w*|wipe|remov\w*|rm) (?:the |my |our |all )*(?:raw|original\w*|input|source|old)s?(?: data| files?| folder| dir\w*| set)?\b|"
-    r"delet\w* (?:the |my |all )*(?:\w+ )?(?:folder|director\w+|files?|bucket|database)|sobrescrev\w*|sobrescrib\w*|(?:apag|delet|remov|exclu)\w* (?:o |os |a |as )*(?:pasta|arquivos?|originai?s?|brutos?|entrada)|(?:borr|elimin)\w* (?:el |los |la |las )*(?:carpeta|archivos?|original\w*|crudos?|entrada)|no lugar d[oa] original|en el mismo archivo|"
+    r"overwrit\w*|over-write|replac\w* (?:the |my |our )?(?:input|original|source|raw)|"
+    r"in[- ]place|(?:delet\w*|eras\w*|wipe|remov\w*|rm) (?:the |my |our |all )*(?:raw|original\w*|"
+    r"input|source|old)s?(?: data| files?| folder| dir\w*| set)?\b|"
+    r"delet\w* (?:the |my |all )*(?:\w+ )?(?:folder|director\w+|files?|bucket|database)|"
+    r"sobrescrev\w*|sobrescrib\w*|(?:apag|delet|remov|exclu)\w* (?:o |os |a |as )*(?:pasta|"
+    r"arquivos?|originai?s?|brutos?|entrada)|(?:borr|elimin)\w* (?:el |los |la |las )*(?:carpeta|"
+    r"archivos?|original\w*|crudos?|entrada)|no lugar d[oa] original|en el mismo archivo|"
     r"覆盖|替换(?:掉)?原|(?:删除?|清空)(?:掉)?.{0,4}(?:原始?(?:文件|数据)|源文件|目录|文件夹)"
 )
 _TOOLS = re.compile(
-    r"tool[- ]?calls?|function[- ]?calls?|chamadas? de (?:ferramenta|func\w+)|llamadas? a (?:herramienta|func\w+)\w*|工具调用|函数调用"
+    r"tool[- ]?calls?|function[- ]?calls?|chamadas? de (?:ferramenta|func\w+)|llamadas? a "
+    r"(?:herramienta|func\w+)\w*|工具调用|函数调用"
 )
 _PLAIN_TEXT = re.compile(
-    r"(?:^|[/_.-])(?:wiki\w*|c4|mc4|oscar|web|books?|corpus|crawl|news|fineweb\w*|redpajama|slimpajama|pile|dolma|noticias|livros|libros)(?:[/_.-]|$)",
+    (
+        r"(?:^|[/_.-])(?:wiki\w*|c4|mc4|oscar|web|books?|corpus|crawl|news|fineweb\w*|redpajama|"
+        r"slimpajama|pile|dolma|noticias|livros|libros)(?:[/_.-]|$)"
+    ),
     re.IGNORECASE,
 )
 _USUAL = re.compile(
-    r"\b(?:usual|standard|default|typical|common|normal|sensible|recommended)\b (?:settings?|pipeline|recipe|cleaning|steps|procedure|defaults|way|filters?)|configurac\w+ (?:padrao|usual\w*|por defecto|habitual\w*|estandar)|receita padrao|lo de siempre|como de costume|o de sempre|\bas usual\b|\bthe usual\b|like (?:always|last time|before)\b|como siempre|como sempre|照旧|按惯例|跟(?:以前|上次)一样|常规|默认(?:设置|配置|流程|参数)|标准流程|老样子|一般流程"
+    r"\b(?:usual|standard|default|typical|common|normal|sensible|recommended)\b (?:settings?|"
+    r"pipeline|recipe|cleaning|steps|procedure|defaults|way|filters?)|configurac\w+ (?:padrao|"
+    r"usual\w*|por defecto|habitual\w*|estandar)|receita padrao|lo de siempre|como de costume|o "
+    r"de sempre|\bas usual\b|\bthe usual\b|like (?:always|last time|before)\b|como siempre|como "
+    r"sempre|照旧|按惯例|跟(?:以前|上次)一样|常规|默认(?:设置|配置|流程|参数)|标准流程|老样子|一般流程"
 )
 _VAGUE = re.compile(
-    r"\b(?:the )?(?:good|nice|interesting|better|useful|bad|weird|best) (?:ones|rows|samples|examples|stuff|data|parts|quality)\b|make (?:it|this|the data) (?:better|good|nicer)|improve (?:it|the data|quality)|high[- ]quality|the important (?:ones|rows|parts)|"
-    r"(?:os|as|los|las) (?:melhores|mejores|bons|buenos|boas|buenas|ruins|malos|malas)(?! \d)(?: (?:dados|datos|exemplos|ejemplos|linhas|filas))?|dados bons|datos buenos|de (?:boa|alta|buena) (?:qualidade|calidad)|(?<!不)好的?(?:数据|样本)|不好的|坏(?:的)?(?:数据|样本)|(?:质量)?差的|没用的|高质量|优质|弄好(?:一点)?|处理一下"
+    r"\b(?:the )?(?:good|nice|interesting|better|useful|bad|weird|best) (?:ones|rows|samples|"
+    r"examples|stuff|data|parts|quality)\b|make (?:it|this|the data) (?:better|good|nicer)|"
+    r"improve (?:it|the data|quality)|high[- ]quality|the important (?:ones|rows|parts)|"
+    r"(?:os|as|los|las) (?:melhores|mejores|bons|buenos|boas|buenas|ruins|malos|malas)(?! \d)(?: "
+    r"(?:dados|datos|exemplos|ejemplos|linhas|filas))?|dados bons|datos buenos|de (?:boa|alta|"
+    r"buena) (?:qualidade|calidad)|(?<!不)好的?(?:数据|样本)|不好的|坏(?:的)?(?:数据|样本)|(?:质量)?差的|没用的|高质量|优质|"
+    r"弄好(?:一点)?|处理一下"
 )
 
 
@@ -279,6 +297,9 @@ def _default_model_fits(reading: Reading) -> bool:
     return reading.inspection is not None and bool(reading.inspection.inputs)
 
 
+_AMOUNTS = frozenset({"n", "fraction", "max", "drop_quantile", "keep_quantile"})
+
+
 def _ask_checks(reading: Reading, nodes: Sequence[Node], ask: AskFunction) -> None:
     for node in nodes:
         if node.capability == "decon.ngram" and not node.params.get("against"):
@@ -292,6 +313,8 @@ def _ask_checks(reading: Reading, nodes: Sequence[Node], ask: AskFunction) -> No
             ask("columns", "columns")
         if node.params.get("tokenizer") == "tokenizer.json":
             ask("model", "tokenizer")
+        if node.capability in {"filter.topk", "filter.perplexity"} and not _AMOUNTS & set(node.params):
+            ask("size", "how_many")
         if node.capability == "rewrite.llm" and not node.params.get("target"):
             ask("languages", "translate_to")
         if node.capability == "sample.stratified" and node.params.get("fraction") == 1.0:

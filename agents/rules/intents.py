@@ -9,14 +9,16 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
 from datamill.agents.rules.negation import negated, prohibition_spans
-from datamill.agents.rules.request import QUOTED, NAME, Request
+from datamill.agents.rules.request import NAME, QUOTED, Request
 from datamill.agents.rules.vocabulary import CUES, DROP, KEEP, ONLY
 
 _SEQUENCE = re.compile(
-    r"\b(?:then|afterwards?|after that|finally|lastly|next|depois|em seguida|por fim|por ultimo|despues|luego|finalmente|a continuacion|y al final)\b|然后|接着|最后|随后|(?:^|[,;，。\s])再|,再|之后"
+    r"\b(?:then|afterwards?|after that|finally|lastly|next|depois|em seguida|por fim|por ultimo|"
+    r"despues|luego|finalmente|a continuacion|y al final)\b|然后|接着|最后|随后|(?:^|[,;，。\s])再|,再|之后"
 )
 _FIRST = re.compile(
-    r"\bfirst\b(?! (?:of|in|\d|one|row|occurrence|copy|turn|message|line))|\bto start\b|\bprimeiro\b|\bprimero\b|\bantes de (?:tudo|todo|nada)\b|先(?!不)|首先"
+    r"\bfirst\b(?! (?:of|in|\d|one|row|occurrence|copy|turn|message|line))|\bto start\b|"
+    r"\bprimeiro\b|\bprimero\b|\bantes de (?:tudo|todo|nada)\b|先(?!不)|首先"
 )
 _BEFORE = re.compile(r"\b(?:before|prior to|antes (?:de|que|da|do)|ahead of)\b(?! (?:tudo|todo|nada))")
 _AFTER = re.compile(r"\b(?:after|once|depois (?:de|que|da|do)|apos|despues de|tras)\b(?! (?:that|the run|this))")
@@ -88,9 +90,14 @@ def _inside(position: int, spans: Iterable[tuple[int, int]]) -> bool:
     return any(start <= position < end for start, end in spans)
 
 
-_BOTH_SIDES = r"\s*(?:\w+ )?(?:never|not|don'?t|do not|cannot|can'?t) (?:\w+ ){0,3}(?:both|different|two|across)|\s*(?:\w+ )?(?:stay|remain|land|end up) (?:\w+ ){0,2}(?:the )?(?:same|one) side|.{0,6}(?:同一侧|两边|两侧)"
+_BOTH_SIDES = (
+    r"\s*(?:\w+ )?(?:never|not|don'?t|do not|cannot|can'?t) (?:\w+ ){0,3}(?:both|different|two|"
+    r"across)|\s*(?:\w+ )?(?:stay|remain|land|end up) (?:\w+ ){0,2}(?:the )?(?:same|one) side|"
+    r".{0,6}(?:同一侧|两边|两侧)"
+)
 _MAKING = re.compile(
-    r"\b(?:generat|mak|creat|turn|transform|writ|synthes|extract|build|produc|deriv|ask|ger[ae]|gener|cri[ae]|crea|extra|mont|constru|escrib|escrev|hac|faz|faç)\w*|生成|产出|构造|提取|做|出"
+    r"\b(?:generat|mak|creat|turn|transform|writ|synthes|extract|build|produc|deriv|ask|ger[ae]|"
+    r"gener|cri[ae]|crea|extra|mont|constru|escrib|escrev|hac|faz|faç)\w*|生成|产出|构造|提取|做|出"
 )
 _FIRST_CHOICE = frozenset({"augment.paraphrase"})
 _STRONG = (

@@ -3,12 +3,15 @@
 import re
 
 _PT = (
-    r"nao|uma?|das|dos|da|do|arquivo|linhas?|colunas?|pergunta|resposta|limiar|fique|apenas|com|sem|dados|treine|treinar|"
+    r"nao|uma?|das|dos|da|do|arquivo|linhas?|colunas?|pergunta|resposta|limiar|fique|apenas|com|"
+    r"sem|dados|treine|treinar|"
     r"remova|tira|mas|pra|para|perda|semente|saida|depois|antes|ate|em|os|as|e|gere|mantenha|quero|idioma|texto"
 )
 _ES = (
-    r"el|la|los|las|una?|del|filas?|columnas?|pregunta|respuesta|umbral|quita|elimina|solo|con|sin|datos|entrena|ajusta|"
-    r"pero|para|perdida|semilla|salida|despues|antes|hasta|en|y|por|traduce|selecciona|mantén|quiero|idioma|texto|archivo|al"
+    r"el|la|los|las|una?|del|filas?|columnas?|pregunta|respuesta|umbral|quita|elimina|solo|con|"
+    r"sin|datos|entrena|ajusta|"
+    r"pero|para|perdida|semilla|salida|despues|antes|hasta|en|y|por|traduce|selecciona|mantén|"
+    r"quiero|idioma|texto|archivo|al"
 )
 _EN = (
     r"the|a|an|and|of|to|in|for|with|without|rows?|column|file|keep|only|remove|drop|train|then|from|is|it|all|by|on|"
@@ -61,7 +64,8 @@ def detect_language(folded: str, text: str) -> str:
 
 
 _CODE_LIST = re.compile(
-    rf"(?<![a-z])(?:{'|'.join(LANGUAGE_NAMES)})(?:\s*(?:,|/|\+|&|、|\band\b|\bor\b|和|与|或)\s*(?:and |or )?(?:{'|'.join(LANGUAGE_NAMES)}))+(?![a-z])"
+    rf"(?<![a-z])(?:{'|'.join(LANGUAGE_NAMES)})(?:\s*(?:,|/|\+|&|、|\band\b|\bor\b|和|与|或)\s*(?:and |"
+    rf"or )?(?:{'|'.join(LANGUAGE_NAMES)}))+(?![a-z])"
 )
 _CODE = re.compile(rf"(?<![a-z])(?:{'|'.join(LANGUAGE_NAMES)})(?![a-z])")
 
@@ -77,7 +81,12 @@ def languages_named(masked: str, start: int = 0, end: int | None = None) -> tupl
         for listed in _CODE_LIST.finditer(stretch)
         for match in _CODE.finditer(listed.group())
     ]
-    found = codes + [
-        (start + match.start(), code) for code, name in _NAME_RE.items() for match in name.finditer(stretch)
+    both = [
+        (start + m.start(), code) for m in re.finditer(r"中英(?!格)|英中|双语中英", stretch) for code in ("zh", "en")
     ]
+    found = (
+        codes
+        + both
+        + [(start + match.start(), code) for code, name in _NAME_RE.items() for match in name.finditer(stretch)]
+    )
     return tuple(sorted(found))

@@ -76,10 +76,19 @@ MESSAGES: Mapping[str, Mapping[str, str]] = {
         "es": "¿Y si un dominio tiene pocas filas para su parte: parar antes, o repetir?",
     },
     "destructive": {
-        "en": "That would delete or overwrite inputs, which is never done without a specific yes. Write to {path} and keep the inputs?",
+        "en": (
+            "That would delete or overwrite inputs, which is never done without a specific yes. Write to "
+            "{path} and keep the inputs?"
+        ),
         "zh": "这会删除或覆盖输入数据，未经明确同意不会执行。改为写到 {path} 并保留原文件？",
-        "pt": "Isso apagaria ou sobrescreveria entradas, o que exige um sim específico. Escrever em {path} e manter as entradas?",
-        "es": "Eso borraría o sobrescribiría las entradas, lo que exige un sí expreso. ¿Escribir en {path} y conservar las entradas?",
+        "pt": (
+            "Isso apagaria ou sobrescreveria entradas, o que exige um sim específico. Escrever em {path} "
+            "e manter as entradas?"
+        ),
+        "es": (
+            "Eso borraría o sobrescribiría las entradas, lo que exige un sí expreso. ¿Escribir en {path} "
+            "y conservar las entradas?"
+        ),
     },
     "upload": {
         "en": "Sending data to {where} needs an approved export target. Keep the result in a local file?",
@@ -141,6 +150,12 @@ MESSAGES: Mapping[str, Mapping[str, str]] = {
         "pt": "Qual tokenizador conta os tokens? Diga o modelo ou uma pasta com tokenizer.json.",
         "es": "¿Qué tokenizador cuenta los tokens? Diga el modelo o una carpeta con tokenizer.json.",
     },
+    "how_many": {
+        "en": "How many rows, or which share of them, should stay?",
+        "zh": "要保留多少行，或者百分之几？",
+        "pt": "Quantas linhas, ou que parte delas, devem ficar?",
+        "es": "¿Cuántas filas, o qué parte de ellas, deben quedar?",
+    },
     "translate_to": {
         "en": "Into which language?",
         "zh": "翻译成哪种语言？",
@@ -190,10 +205,18 @@ MESSAGES: Mapping[str, Mapping[str, str]] = {
         "es": "No se oculta el origen de los datos; la ficha nombra cada fuente",
     },
     "refuse_secret_in_request": {
-        "en": "The request holds a secret; it was removed and is stored nowhere. Treat it as exposed and put a new one into the environment",
+        "en": (
+            "The request holds a secret; it was removed and is stored nowhere. Treat it as exposed and "
+            "put a new one into the environment"
+        ),
         "zh": "请求里含有密钥；已移除，不会保存。请视为已泄露，更换后放入环境变量",
-        "pt": "O pedido contém um segredo; foi removido e não é guardado. Considere-o exposto e ponha um novo no ambiente",
-        "es": "La petición contiene un secreto; se quitó y no se guarda. Délo por expuesto y ponga uno nuevo en el entorno",
+        "pt": (
+            "O pedido contém um segredo; foi removido e não é guardado. Considere-o exposto e ponha um novo no ambiente"
+        ),
+        "es": (
+            "La petición contiene un secreto; se quitó y no se guarda. Délo por expuesto y ponga uno "
+            "nuevo en el entorno"
+        ),
     },
     "refuse_outside_service": {
         "en": "Data leaves this machine only to an export target that was approved by name",

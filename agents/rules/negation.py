@@ -11,7 +11,11 @@ from datamill.agents.rules.request import Request
 from datamill.agents.rules.vocabulary import DROP, KEEP, Kind
 
 _VERBAL = {
-    "en": r"\b(?:do not|don'?t|dont|does not|doesn'?t|must not|mustn'?t|should not|shouldn'?t|never|not|skip|avoid|omit|leave out|no need (?:to|for|of)|instead of|rather than|forget|refrain from)\b",
+    "en": (
+        r"\b(?:do not|don'?t|dont|does not|doesn'?t|must not|mustn'?t|should not|shouldn'?t|never|not|"
+        r"skip|avoid|omit|leave out|no need (?:to|for|of)|instead of|rather than|forget|refrain "
+        r"from)\b"
+    ),
     "pt": r"\b(?:nao|nunca|jamais|evit\w+|pul[ae]\w*|dispens\w+|em vez de|ao inves de|nem|nada de)\b",
     "es": r"\b(?:no|nunca|jamas|evit\w+|salt[ae]\w*|omit\w+|en vez de|en lugar de|ni|nada de)\b",
     "zh": r"不要|不用|不需要|不必|无需|无须|不想|不做|不能|别(?!人|的)|勿|跳过|先不|不(?=去重|过滤|翻译|训练|改写|删|动|抽样|采样|切|混)",
@@ -23,33 +27,59 @@ _DETERMINER = {
     "zh": r"没有|无(?!需|须|论)|免",
 }
 _NOT_NEGATIVE = re.compile(
-    r"\bnot (?:just|only|merely)\b|\bno (?:more|less|fewer|later|longer) than\b|\bnot more than\b|\bno (?:minimo|maximo)\b|\bnao so\b|\bno solo\b|不仅|不只|不超过|不少于|不低于|不多于|不小于|不一致|不同|不对|不到"
+    r"\bnot (?:just|only|merely)\b|\bno (?:more|less|fewer|later|longer) than\b|\bnot more than\b|"
+    r"\bno (?:minimo|maximo)\b|\bnao so\b|\bno solo\b|不仅|不只|不超过|不少于|不低于|不多于|不小于|不一致|不同|不对|不到"
 )
 _CONTRAST = re.compile(
     r"\b(?:but|however|just|only|mas|porem|so|apenas|somente|pero|solo|solamente|sino|and then)\b|但|只|而是|就"
 )
 _LIST_WORD = re.compile(r"^\s*(?:or|nor|ou|nem|ni|o)\b|^\s*(?:或|也不|和|、)")
 _POSITIVE_VERB = re.compile(
-    rf"{KEEP}|\b(?:run|do|make|use|write|save|export|train|translate|split|take|want|need|apply|haz|quiero|usa|faz|faca|quero|use)\b|用|做|要|保存|输出"
+    rf"{KEEP}|\b(?:run|do|make|use|write|save|export|train|translate|split|take|want|need|apply|"
+    rf"haz|quiero|usa|faz|faca|quero|use)\b|用|做|要|保存|输出"
 )
 
 _KEEP_ROWS = re.compile(
-    r"(?:don'?t|do not|dont|never|without|not) (?:\w+ )?(?:remov\w*|delet\w*|drop\w*|los\w*|throw\w* away|discard\w*|filter\w*)(?: out)? (?:any |a |the |single |a single |of the |whole )*(?:rows?|lines?|records?|samples?|examples?|data|documents?|anything)\b"
-    r"|no (?:rows?|lines?|records?|samples?|data) (?:may |should |must |can )?(?:be |is |are |get )?(?:remov|delet|drop|lost)\w*|no (?:row|record|line) (?:removal|deletion)|keep (?:all|every)(?: \w+)? (?:the )?(?:rows?|lines?|records?|samples?|data|examples?|one)\b"
-    r"|(?:nao|sem|nunca) (?:\w+ )?(?:apag|remov|delet|exclu|perd|descart|tir|elimin)\w* (?:nenhum\w* |as |os |qualquer |uma |a )*(?:linhas?|registros?|exemplos?|amostras?|dados|nada)"
-    r"|(?:all|every) (?:the |of the )?(?:rows?|lines?|records?|samples?|examples?|data) (?:must|should|have to|has to|need to|needs to|shall)(?: all)? (?:be kept|stay|remain|survive)"
-    r"|todas as linhas (?:devem|tem que|precisam) (?:\w+ )?(?:ficar|permanecer|mantid\w*)|todas las filas (?:deben|tienen que) (?:quedar\w*|permanecer|conservar\w*)|所有(?:的)?(?:行|数据|样本)(?:都)?(?:要|必须|得)(?:保留|留)"
-    r"|mant\w+ todas as linhas|todas as linhas (?:devem )?fic\w+|(?:no|sin|nunca) (?:\w+ )?(?:borr|elimin|quit|perd|descart)\w* (?:ningun\w* |las |los |filas?|nada )*(?:filas?|registros?|ejemplos?|muestras?|datos|lineas?|nada)"
-    r"|(?:conserv|mant)\w+ todas las filas|(?:不要|不能|别|不可以?|不)(?:删除?|丢弃?|去掉|减少|移除)(?:任何|掉|一|数据)?(?:行|条|数据|样本|记录)|(?:一条|一行|行数?)(?:都|也)?(?:不要|不能|别|不)(?:删|丢|少|变)|保留(?:所有|全部)(?:的)?(?:行|数据|样本|记录)"
+    r"(?:don'?t|do not|dont|never|without|not) (?:\w+ )?(?:remov\w*|delet\w*|drop\w*|los\w*|"
+    r"throw\w* away|discard\w*|filter\w*)(?: out)? (?:any |a |the |single |a single |of the |"
+    r"whole )*(?:rows?|lines?|records?|samples?|examples?|data|documents?|anything)\b"
+    r"|no (?:rows?|lines?|records?|samples?|data) (?:may |should |must |can )?(?:be |is |are |get "
+    r")?(?:remov|delet|drop|lost)\w*|no (?:row|record|line) (?:removal|deletion)|keep (?:all|"
+    r"every)(?: \w+)? (?:the )?(?:rows?|lines?|records?|samples?|data|examples?|one)\b"
+    r"|(?:nao|sem|nunca) (?:\w+ )?(?:apag|remov|delet|exclu|perd|descart|tir|elimin)\w* "
+    r"(?:nenhum\w* |as |os |qualquer |uma |a )*(?:linhas?|registros?|exemplos?|amostras?|dados|"
+    r"nada)"
+    r"|(?:all|every) (?:the |of the )?(?:rows?|lines?|records?|samples?|examples?|data) (?:must|"
+    r"should|have to|has to|need to|needs to|shall)(?: all)? (?:be kept|stay|remain|survive)"
+    r"|todas as linhas (?:devem|tem que|precisam) (?:\w+ )?(?:ficar|permanecer|mantid\w*)|todas "
+    r"las filas (?:deben|tienen que) (?:quedar\w*|permanecer|conservar\w*)|所有(?:的)?(?:行|数据|"
+    r"样本)(?:都)?(?:要|必须|得)(?:保留|留)"
+    r"|mant\w+ todas as linhas|todas as linhas (?:devem )?fic\w+|(?:no|sin|nunca) (?:\w+ "
+    r")?(?:borr|elimin|quit|perd|descart)\w* (?:ningun\w* |las |los |filas?|nada )*(?:filas?|"
+    r"registros?|ejemplos?|muestras?|datos|lineas?|nada)"
+    r"|(?:conserv|mant)\w+ todas las filas|(?:不要|不能|别|不可以?|不)(?:删除?|丢弃?|去掉|减少|移除)(?:任何|掉|一|"
+    r"数据)?(?:行|条|数据|样本|记录)|(?:一条|一行|行数?)(?:都|也)?(?:不要|不能|别|不)(?:删|丢|少|变)|保留(?:所有|全部)(?:的)?(?:行|数据|"
+    r"样本|记录)"
 )
 _READ_ONLY = re.compile(
-    r"(?:don'?t|do not|dont|without) (?:touch|chang|modif|alter|edit)\w*(?: \w+)?(?: the| any| my)? ?(?:data|file|rows?|anything|it|dataset|yet)\b|(?:leave|keep) (?:the )?(?:data|file|dataset) (?:as (?:it )?is|untouched|alone|unchanged)|read[- ]?only"
-    r"|(?:just|only) (?:look|inspect|show|report|the (?:stats|statistics|report|numbers)|stats|statistics)\b|nothing (?:else )?(?:is |should be |gets )?(?:changed|modified|touched)"
-    r"|(?:nao|sem) (?:\w+ )?(?:mex\w*|toc\w*|alter\w*|modific\w*|mud\w*)(?: (?:em|nos?|nas?|os?|as?|meus?|minha|estes|esses))*(?: (?:dados?|arquivos?|dataset|base|nada|isso|linhas?|originai?s?)\b|\s*(?:[.;,!]|$))|so (?:quero )?(?:olhar|ver|estatistic\w*|as estatistic\w*)|(?:no|sin) (?:\w+ )?(?:toc\w*|modific\w*|cambi\w*|alter\w*)(?: (?:los?|las?|el|mis?|estos?))*(?: (?:datos?|archivos?|dataset|nada|eso|filas?|original\w*)\b|\s*(?:[.;,!]|$))|solo (?:quiero )?(?:mirar|ver|estadistic\w*|las estadistic\w*)"
-    r"|(?:先)?(?:不要?|别|不用|勿)(?:先)?(?:动(?!词|作|态)(?:原)?(?:始)?(?:数据|文件)?|(?:改动?|修改|碰|改变|处理)(?:原)?(?:始)?(?:数据|文件|任何))|只(?:看|统计|是看)|仅统计|原样"
+    r"(?:don'?t|do not|dont|without) (?:touch|chang|modif|alter|edit)\w*(?: \w+)?(?: the| any| "
+    r"my)? ?(?:data|file|rows?|anything|it|dataset|yet)\b|(?:leave|keep) (?:the )?(?:data|file|"
+    r"dataset) (?:as (?:it )?is|untouched|alone|unchanged)|read[- ]?only"
+    r"|(?:just|only) (?:look|inspect|show|report|the (?:stats|statistics|report|numbers)|stats|"
+    r"statistics)\b|nothing (?:else )?(?:is |should be |gets )?(?:changed|modified|touched)"
+    r"|(?:nao|sem) (?:\w+ )?(?:mex\w*|toc\w*|alter\w*|modific\w*|mud\w*)(?: (?:em|nos?|nas?|os?|"
+    r"as?|meus?|minha|estes|esses))*(?: (?:dados?|arquivos?|dataset|base|nada|isso|linhas?|"
+    r"originai?s?)\b|\s*(?:[.;,!]|$))|so (?:quero )?(?:olhar|ver|estatistic\w*|as estatistic\w*)|"
+    r"(?:no|sin) (?:\w+ )?(?:toc\w*|modific\w*|cambi\w*|alter\w*)(?: (?:los?|las?|el|mis?|"
+    r"estos?))*(?: (?:datos?|archivos?|dataset|nada|eso|filas?|original\w*)\b|\s*(?:[.;,!]|$))|"
+    r"solo (?:quiero )?(?:mirar|ver|estadistic\w*|las estadistic\w*)"
+    r"|(?:先)?(?:不要?|别|不用|勿)(?:先)?(?:动(?!词|作|态)(?:原)?(?:始)?(?:数据|文件)?|(?:改动?|修改|碰|改变|"
+    r"处理)(?:原)?(?:始)?(?:数据|文件|任何))|只(?:看|统计|是看)|仅统计|原样"
 )
 _NO_TRAINING = re.compile(
-    r"(?:no|don'?t|do not|without|skip|not) (?:\w+ )?(?:train\w*|fine-?tun\w*)|(?:nao|sem) (?:\w+ )?trein\w*|(?:no|sin) (?:\w+ )?(?:entren\w*|ajust\w*)|(?:不|别|先不|不要|不用|暂不)(?:要|用|需要)?(?:训练|微调)"
+    r"(?:no|don'?t|do not|without|skip|not) (?:\w+ )?(?:train\w*|fine-?tun\w*)|(?:nao|sem) (?:\w+ "
+    r")?trein\w*|(?:no|sin) (?:\w+ )?(?:entren\w*|ajust\w*)|(?:不|别|先不|不要|不用|暂不)(?:要|用|需要)?(?:训练|"
+    r"微调)"
 )
 
 

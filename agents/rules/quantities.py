@@ -29,7 +29,8 @@ _HAN = {"零": 0, "一": 1, "二": 2, "两": 2, "三": 3, "四": 4, "五": 5, "�
 _HAN_NUMBER = r"[零一二两三四五六七八九十百千万]+"
 
 _NUMBER_RE = re.compile(
-    r"(?<![\w.])(?P<num>\d+(?:\.\d+)?e[-+]?\d+|\d{1,3}(?:,\d{3})+(?:\.\d+)?|\d{1,3}(?:\.\d{3})+(?:,\d+)?|\d+[.,]\d+|\d+|\.\d+)"
+    r"(?<![\w.])(?P<num>\d+(?:\.\d+)?e[-+]?\d+|\d{1,3}(?:,\d{3})+(?:\.\d+)?|"
+    r"\d{1,3}(?:\.\d{3})+(?:,\d+)?|\d+[.,]\d+|\d+|\.\d+)"
     r"(?:\s?(?P<scale>k|mil|thousand|million|milhoes|milhao|millones|millon|billion|bilhoes|mi|m|b|百万|千|万|亿)(?![a-z]))?"
 )
 _NUMBER_AFTER_HAN_RE = re.compile(r"(?<=[一-鿿])(?P<num>\d+(?:\.\d+)?)(?:\s?(?P<scale>k|m|b|百万|千|万|亿)(?![a-z]))?")
@@ -49,15 +50,19 @@ UNITS: tuple[tuple[str, str], ...] = (
     ("tokens", r"\s?-?(?:tokens?|个?token|个?词元)"),
     ("turns", r"\s?-?(?:turns?|turnos?|rounds? of (?:dialog|conversation)\w*|轮(?:以上|以下|对话|的|$|,)?)"),
     ("epochs", r"\s?-?(?:epochs?|epocas?|passes over|个?epoch|个?轮次)"),
-    ("warmup", r"\s?-?(?:warm-?\s?up steps?|steps? (?:of )?warm-?\s?up|passos de (?:warmup|aquecimento)|pasos de (?:warmup|calentamiento))"),
+    ("warmup", (r"\s?-?(?:warm-?\s?up steps?|steps? (?:of )?warm-?\s?up|passos de (?:warmup|aquecimento)|"
+         r"pasos de (?:warmup|calentamiento))")),
     ("steps", r"\s?-?(?:(?:training |optimizer |optimiser )?steps?|passos?|pasos?|iterations?|iters?|iterac\w+|步)"),
-    ("rounds", r"\s?-?(?:rounds?|rodadas?|rondas?|updates?|refreshes|selections|actualizaciones|atualizac\w+|times|vezes|veces|次|遍)"),
+    ("rounds", (r"\s?-?(?:rounds?|rodadas?|rondas?|updates?|refreshes|selections|actualizaciones|atualizac\w+|"
+         r"times|vezes|veces|次|遍)")),
     ("permutations", r"\s?-?(?:permutations?|perms?|hash(?:es)?(?: functions)?|permutac\w+|个?哈希(?:函数)?)"),
     ("bands", r"\s?-?(?:bands?|bandas?)"),
     ("votes", r"\s?-?(?:votes?|votos?|票)"),
     ("rows", r"\s?-?(?:(?:random |rarest |best |top |unique |different |aleatori\w+ |new |raw )*"
-             r"(?:rows?|samples?|examples?|records?|docs?|documents?|linhas?|filas?|exemplos?|ejemplos?|registros?|amostras?|"
-             r"muestras?|instructions?|instruc\w+|pairs?|pares|texts?|questions?|problems?|intents?|entries|items|lines?|"
+             r"(?:rows?|samples?|examples?|records?|docs?|documents?|linhas?|filas?|exemplos?|ejemplos?|"
+         r"registros?|amostras?|"
+             r"muestras?|instructions?|instruc\w+|pairs?|pares|texts?|questions?|problems?|intents?|"
+         r"entries|items|lines?|"
              r"documentos?|perguntas?|preguntas?|conversations?|conversas?|conversaciones)|条|行|个?样本|篇|个?例子|份)"),
     ("dims", r"\s?-?(?:dims?|dimensions?|dimens\w+|d\b|维)"),
     ("money", r"\s?-?(?:usd|dollars?|dolar(?:es)?|\$|eur|euros?|美元|美金)"),
@@ -66,14 +71,20 @@ UNITS: tuple[tuple[str, str], ...] = (
 _UNIT_RE = tuple((unit, re.compile(pattern)) for unit, pattern in UNITS)
 
 _BEFORE = (
-    ("le", r"(?:at most|no more than|not more than|up to|max(?:imum)?(?:imo|ima)?(?: of| de)?|<=|≤|no maximo|ate|como (?:maximo|mucho)|a lo sumo|hasta|"
+    ("le", r"(?:at most|no more than|not more than|up to|max(?:imum)?(?:imo|ima)?(?: of| de)?|<=|≤|no "
+         r"maximo|ate|como (?:maximo|mucho)|a lo sumo|hasta|"
            r"不超过|最多|至多|不多于|上限|最大)"),
-    ("ge", r"(?:at least|no (?:less|fewer) than|min(?:imum|imo|ima)?\.?(?: of| de)?|>=|≥|no minimo|pelo menos|ao menos|al menos|como minimo|por lo menos|"
+    ("ge", r"(?:at least|no (?:less|fewer) than|min(?:imum|imo|ima)?\.?(?: of| de)?|>=|≥|no minimo|pelo "
+         r"menos|ao menos|al menos|como minimo|por lo menos|"
            r"至少|不少于|不低于|最少|最低|不小于|下限)"),
-    ("lt", r"(?:less than|fewer than|shorter than|smaller than|lower than|under|below|<|menos de|men(?:or|ores) (?:que|do que|de|a)|"
-           r"mais (?:curt\w+|baix\w+) (?:que|do que)|mas (?:cort\w+|baj\w+) (?:que|de)|abaixo de|debajo de|inferior(?:es)? a|少于|低于|小于|不足|不到|短于|不满)"),
-    ("gt", r"(?:more than|longer than|larger than|greater than|higher than|over|above|exceed\w*|>|mais de|maior(?:es)? (?:que|do que)|mais long\w+ (?:que|do que)|"
-           r"acima de|mas de|mayor(?:es)? (?:que|de|a)|mas larg\w+ (?:que|de)|por encima de|superior(?:es)? a|超过|多于|大于|高于|长于|超出)"),
+    ("lt", r"(?:less than|fewer than|shorter than|smaller than|lower than|under|below|<|menos de|"
+         r"men(?:or|ores) (?:que|do que|de|a)|"
+           r"mais (?:curt\w+|baix\w+) (?:que|do que)|mas (?:cort\w+|baj\w+) (?:que|de)|abaixo de|debajo "
+         r"de|inferior(?:es)? a|少于|低于|小于|不足|不到|短于|不满)"),
+    ("gt", r"(?:more than|longer than|larger than|greater than|higher than|over|above|exceed\w*|>|mais "
+         r"de|maior(?:es)? (?:que|do que)|mais long\w+ (?:que|do que)|"
+           r"acima de|mas de|mayor(?:es)? (?:que|de|a)|mas larg\w+ (?:que|de)|por encima de|"
+         r"superior(?:es)? a|超过|多于|大于|高于|长于|超出)"),
 )  # fmt: skip
 _BEFORE_RE = tuple(
     (
@@ -83,7 +94,8 @@ _BEFORE_RE = tuple(
     for sign, pattern in _BEFORE
 )
 _AFTER = (
-    ("ge", r"\s?(?:\w+ )?(?:or (?:more|above|higher|better|longer|greater)|and (?:up|above|more|over)|ou mais|o mas\b|para cima|en adelante|分?或以上|分?及以上|分?以上)|\+"),
+    ("ge", (r"\s?(?:\w+ )?(?:or (?:more|above|higher|better|longer|greater)|and (?:up|above|more|over)|ou "
+         r"mais|o mas\b|para cima|en adelante|分?或以上|分?及以上|分?以上)|\+")),
     ("lt", r"\s?(?:or (?:less|fewer|below|shorter|lower)|ou menos|o menos\b|以下)"),
     ("le", r"\s?(?:max(?:imum|imo)?\b|以内|之内|tops\b|no maximo|como maximo)"),
     ("ge", r"\s?(?:min(?:imum|imo)?\b|no minimo|como minimo)"),
@@ -165,7 +177,7 @@ def _plain_number(number: str, language: str) -> Number:
     comma_decimal = language in {"pt", "es"}
     if "e" in number:
         return float(number)
-    if number.count(",") + number.count(".") > 1 or re.fullmatch(r"[1-9]\d{0,2},\d{3}", number) and not comma_decimal:
+    if number.count(",") + number.count(".") > 1 or (re.fullmatch(r"[1-9]\d{0,2},\d{3}", number) and not comma_decimal):
         thousands = (
             "," if number.find(",") != -1 and (number.find(",") < number.find(".") or "." not in number) else "."
         )

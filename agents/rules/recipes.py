@@ -21,7 +21,11 @@ from datamill.workflows.yaml_file import parse
 
 FOLDER = "recipes"
 WORDS = {
-    "{make}": r"(?:build|creat\w*|mak\w+|prepar\w*|construct|curat\w*|assembl\w*|produc\w*|get|mont\w+|cri(?:a|e|ar)\b|constru\w+|ger(?:a|e|ar)\b|arm\w+|crea\w*|hac\w+|haz|构建|制作|准备|做|整理|搭建|生成)[^.;。]{0,60}?",
+    "{make}": (
+        r"(?:build|creat\w*|mak\w+|prepar\w*|construct|curat\w*|assembl\w*|produc\w*|get|mont\w+|"
+        r"cri(?:a|e|ar)\b|constru\w+|ger(?:a|e|ar)\b|arm\w+|crea\w*|hac\w+|haz|构建|制作|准备|做|整理|搭建|"
+        r"生成)[^.;。]{0,60}?"
+    ),
     "{set}": r"(?:\bsets?\b|\bdata\w*|\bcorpus|\bconjuntos?|\bdados|\bdatos|\bcorpora|数据|语料|训练集)",
 }
 """Words of making a data set, and of data sets, that recipes share."""

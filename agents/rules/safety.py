@@ -14,20 +14,31 @@ from datamill.agents.rules.request import URL
 REDACTED = "[secret]"
 
 _TOKEN_RE = re.compile(
-    r"(?<![A-Za-z0-9])(?:sk|pk|rk)[-_][A-Za-z0-9][A-Za-z0-9_\-]{5,}|(?<![A-Za-z0-9])(?:hf|ghp|gho|ghs|github_pat|glpat|npm|pypi|xox[abpr]|dop_v1)[-_][A-Za-z0-9_\-]{6,}"
-    r"|(?<![A-Za-z0-9])(?:AKIA|ASIA)[A-Z0-9]{8,}|(?<![A-Za-z0-9])AIza[A-Za-z0-9_\-]{10,}|eyJ[A-Za-z0-9_\-]{8,}\.[A-Za-z0-9_\-]{8,}\.?[A-Za-z0-9_\-]*"
+    r"(?<![A-Za-z0-9])(?:sk|pk|rk)[-_][A-Za-z0-9][A-Za-z0-9_\-]{5,}|(?<![A-Za-z0-9])(?:hf|ghp|gho|"
+    r"ghs|github_pat|glpat|npm|pypi|xox[abpr]|dop_v1)[-_][A-Za-z0-9_\-]{6,}"
+    r"|(?<![A-Za-z0-9])(?:AKIA|ASIA)[A-Z0-9]{8,}|(?<![A-Za-z0-9])AIza[A-Za-z0-9_\-]{10,}|"
+    r"eyJ[A-Za-z0-9_\-]{8,}\.[A-Za-z0-9_\-]{8,}\.?[A-Za-z0-9_\-]*"
     r"|-----BEGIN[A-Z ]*PRIVATE KEY-----[\s\S]*?(?:-----END[A-Z ]*PRIVATE KEY-----|$)|(?<=://)[^\s/:@]+:[^\s/@]+(?=@)"
 )
 _SECRET_WORD = (
-    r"(?:api[-_ ]?keys?|access[-_ ]?keys?|secret[-_ ]?keys?|secrets?|passwords?|passwd|pwd|pass-?phrase|bearer|auth(?:entication|orization)? tokens?|access[-_ ]tokens?|"
-    r"api[-_ ]?tokens?|hf[-_ ]?tokens?|my tokens?|the tokens?|credentials?|chaves? (?:de |da )?(?:api|acesso)|senhas?|segredos?|claves? (?:de |del )?(?:api|acceso)?|contrase(?:ñ|n)as?|tokens? de acc?es[so]o?|密钥|密码|口令|令牌|api ?key|token)"
+    r"(?:api[-_ ]?keys?|access[-_ ]?keys?|secret[-_ ]?keys?|secrets?|passwords?|passwd|pwd|"
+    r"pass-?phrase|bearer|auth(?:entication|orization)? tokens?|access[-_ ]tokens?|"
+    r"api[-_ ]?tokens?|hf[-_ ]?tokens?|my tokens?|the tokens?|credentials?|chaves? (?:de |da "
+    r")?(?:api|acesso)|senhas?|segredos?|claves? (?:de |del )?(?:api|acceso)?|contrase(?:ñ|n)as?|"
+    r"tokens? de acc?es[so]o?|密钥|密码|口令|令牌|api ?key|token)"
 )
 _WORD_RE = re.compile(
-    rf"({_SECRET_WORD})(\s*(?:is|are|=|:|：|é|es|是|为|to use is|->|\(|with|for it is|here is|[A-Za-z]+\s+(?:is|es|é))\s*[:=]?\s*[\"'`“]?)([^\s\"'`”,;，。；]{{4,}})",
+    (
+        rf"({_SECRET_WORD})(\s*(?:is|are|=|:|：|é|es|是|为|to use is|->|\(|with|for it is|here is|"
+        rf"[A-Za-z]+\s+(?:is|es|é))\s*[:=]?\s*[\"'`“]?)([^\s\"'`”,;，。；]{{4,}})"
+    ),
     re.IGNORECASE,
 )
 _HARMLESS = re.compile(
-    r"^(?:in|from|the|stored|set|your|env|environment|not|read|taken|wrong|missing|gone|a|my|col\w*|required|limit|count|budget|length)\b|^(?:\$\{|<)",
+    (
+        r"^(?:in|from|the|stored|set|your|env|environment|not|read|taken|wrong|missing|gone|a|my|"
+        r"col\w*|required|limit|count|budget|length)\b|^(?:\$\{|<)"
+    ),
     re.IGNORECASE,
 )
 
@@ -53,45 +64,91 @@ def remove_secrets(text: str) -> tuple[str, bool]:
 
 
 _PIRATED = re.compile(
-    r"\bpirat\w*|cracked (?:books?|copies|version)|\bwarez\b|sci-?hub|lib-?gen|z-?lib(?:rary)?\b|anna'?s archive|\btorrents?\b|(?:bypass|get(?:ting)? (?:around|past)|circumvent|evad\w*|break) (?:\w+ ){0,3}(?:paywall|drm|captcha|login|robots|rate limit|copy protection)|"
-    r"ignor\w* (?:the )?robots|contorn\w* (?:o |a )?(?:paywall|captcha|drm)|salt\w* (?:el )?(?:paywall|captcha|muro de pago)|盗版|破解|绕过(?:付费墙|验证码|登录|robots|反爬)|无视 ?robots|without (?:a |any |proper )licen[sc]e\b(?! header| text| notice)|sem licenca|sin licencia"
+    r"\bpirat\w*|cracked (?:books?|copies|version)|\bwarez\b|sci-?hub|lib-?gen|z-?lib(?:rary)?\b|"
+    r"anna'?s archive|\btorrents?\b|(?:bypass|get(?:ting)? (?:around|past)|circumvent|evad\w*|"
+    r"break) (?:\w+ ){0,3}(?:paywall|drm|captcha|login|robots|rate limit|copy protection)|"
+    r"ignor\w* (?:the )?robots|contorn\w* (?:o |a )?(?:paywall|captcha|drm)|salt\w* (?:el "
+    r")?(?:paywall|captcha|muro de pago)|盗版|破解|绕(?:过|开).{0,6}(?:付费|验证码|登录|robots|反爬|限制)|crack\w* "
+    r"(?:the |a |its |their )?(?:\w+ )?(?:password|zip|encrypt\w*|drm|protect\w*)|无视 ?robots|"
+    r"without (?:a |any |proper )licen[sc]e\b(?! header| text| notice)|sem licenca|sin licencia"
 )
 _HIDING = re.compile(
-    r"so (?:that )?(?:no ?one|nobody) (?:notic|know|can tell|find|see)\w*|without (?:anyone|anybody) (?:notic|know)\w*|(?:hide|conceal|erase|obscure|disguise|launder|fake) (?:\w+ ){0,3}(?:source|origin|provenance|attribution|where)|"
-    r"(?:remov\w*|strip|erase|delet\w*|drop) (?:\w+ ){0,4}(?:copyright|watermark|attribution|licen[sc]e (?:info|notice|text|field|column))\w*|(?:esconder|ocultar|apagar|borrar|quitar) (?:\w+ ){0,3}(?:origem|origen|fonte|fuente|procedencia|marca d'?agua|direitos|copyright|autoria)|"
-    r"sem que ninguem|sin que nadie|para que ninguem|para que nadie|不被发现|别让人(?:发现|知道|看出)|看不出(?:来源|出处)|隐藏(?:来源|出处)|去(?:掉|除)?(?:版权|水印)|抹(?:去|掉)(?:来源|出处|版权)"
+    r"so (?:that )?(?:no ?one|nobody) (?:notic|know|can tell|find|see)\w*|without (?:anyone|"
+    r"anybody) (?:notic|know)\w*|(?:hide|conceal|erase|obscure|disguise|launder|fake) (?:\w+ "
+    r"){0,3}(?:source|origin|provenance|attribution|where)|"
+    r"(?:remov\w*|strip|erase|delet\w*|drop) (?:\w+ ){0,4}(?:copyright|watermark|attribution|"
+    r"licen[sc]e (?:info|notice|text|field|column))\w*|(?:esconder|ocultar|apagar|borrar|quitar) "
+    r"(?:\w+ ){0,3}(?:origem|origen|fonte|fuente|procedencia|marca d'?agua|direitos|copyright|"
+    r"autoria)|"
+    r"sem que ninguem|sin que nadie|para que ninguem|para que nadie|不被发现|别让人(?:发现|知道|看出)|看不出(?:来源|"
+    r"出处)|隐藏(?:来源|出处)|去(?:掉|除)?(?:版权|水印)|抹(?:去|掉)(?:来源|出处|版权)"
 )
-_COLLECT = r"(?:scrap\w*|crawl\w*|harvest\w*|collect\w*|gather\w*|mine\b|extract\w* from (?:the )?(?:site|web|linkedin|facebook)|rasp\w*|colet\w*|recolect\w*|recop\w*|extra[ei]\w*|junt\w*|爬|抓取|采集|收集|搜集|扒)"
-_PERSONAL = r"(?:phone\w*|e-?mails?(?: address\w*)?|personal (?:data|info\w*|details)|home address\w*|private (?:\w+ )?(?:messages|chats|data|conversations|photos)|(?:user|linkedin|facebook|instagram|whatsapp|medical|patient|dating)\s?(?:profiles?|records?|numbers?|data)|profiles?|users?'? (?:names|data)|telefones?|telefonos?|celular\w*|dados pessoais|datos personales|perfis|perfiles|correos?|手机号?|电话|个人信息|隐私|身份证|邮箱|住址|私信|聊天记录|病历)"
+_COLLECT = (
+    r"(?:scrap\w*|crawl\w*|harvest\w*|collect\w*|gather\w*|mine\b|extract\w* from (?:the "
+    r")?(?:site|web|linkedin|facebook)|rasp\w*|colet\w*|recolect\w*|recop\w*|extra[ei]\w*|junt\w*|"
+    r"爬|抓取|采集|收集|搜集|扒)"
+)
+_PERSONAL = (
+    r"(?:phone\w*|e-?mails?(?: address\w*)?|personal (?:data|info\w*|details)|home address\w*|"
+    r"private (?:\w+ )?(?:messages|chats|data|conversations|photos)|(?:user|linkedin|facebook|"
+    r"instagram|whatsapp|medical|patient|dating)\s?(?:profiles?|records?|numbers?|data)|profiles?|"
+    r"users?'? (?:names|data)|telefones?|telefonos?|celular\w*|dados pessoais|datos personales|"
+    r"perfis|perfiles|correos?|手机号?|电话|个人信息|隐私|身份证|邮箱|住址|私信|聊天记录|病历)"
+)
 _COLLECTING = re.compile(rf"{_COLLECT}[^.;。]{{0,60}}{_PERSONAL}|{_PERSONAL}[^.;。]{{0,24}}(?:爬|抓取|采集|收集|扒)")
 _OWN = re.compile(
-    r"\b(?:our|my|own)\b (?:\w+ )?(?:logs|customers|support|database|crm|forum)|consent|with permission|com permiss|con permiso|(?:我们|自己|本公司)的|已授权|经(?:过)?(?:用户)?(?:同意|授权)"
+    r"\b(?:our|my|own)\b (?:\w+ )?(?:logs|customers|support|database|crm|forum)|consent|with "
+    r"permission|com permiss|con permiso|(?:我们|自己|本公司)的|已授权|经(?:过)?(?:用户)?(?:同意|授权)"
 )
-_MEDIUM = r"(?:videos?|audio\w*|speech|podcasts?|voice|recordings?|images?|pictures?|photos?|screenshots?|lectures? recordings?|vídeos?|imagens?|imagem|imagenes|imagen|fotos?|fotograf\w*|gravac\w*|grabac\w*|voz|视频|音频|语音|录音|图片|图像|照片|截图|录像)"
+_MEDIUM = (
+    r"(?:videos?|audio\w*|speech|podcasts?|voice|recordings?|images?|pictures?|photos?|"
+    r"screenshots?|lectures? recordings?|vídeos?|imagens?|imagem|imagenes|imagen|fotos?|"
+    r"fotograf\w*|gravac\w*|grabac\w*|voz|视频|音频|语音|录音|图片|图像|照片|截图|录像)"
+)
 _MEDIA = re.compile(
-    rf"(?:transcri\w*|caption\w*|turn\w*|transform\w*|annotat\w*|extract\w*|from|watch\w*|listen\w*|describ\w*|recogni\w*|summari[sz]\w*|convert\w*|generat\w*|creat\w*|download\w*|extra[ei]\w*|descrev\w*|descri[bv]\w*|ger\w*|gener\w*|dos?|das?|del?|从|把|将|识别|转写|转录|提取|生成|下载|解析)\s*(?:text |q/a |the |these |those |all |each |every |our |my |os |as |los |las |el |la |o |a |from |of |in |de |dos |das |del |em |en |product |lecture |training |会议|这些|所有的?|讲座|课程)*{_MEDIUM}"
-    rf"|{_MEDIUM}\s?(?:里|中|转(?:成|为|写|录)?|to text|para texto|a texto|files?|lectures?|captions?)|speech[- ]to[- ]text|text[- ]to[- ](?:speech|image|video)|\bwhisper\b|\btts\b|\basr\b"
+    rf"(?:transcri\w*|caption\w*|turn\w*|transform\w*|annotat\w*|extract\w*|from|watch\w*|"
+    rf"listen\w*|describ\w*|recogni\w*|summari[sz]\w*|convert\w*|generat\w*|creat\w*|download\w*|"
+    rf"extra[ei]\w*|descrev\w*|descri[bv]\w*|ger\w*|gener\w*|dos?|das?|del?|从|把|将|识别|转写|转录|提取|生成|"
+    rf"下载|解析)\s*(?:text |q/a |the |these |those |all |each |every |our |my |os |as |los |las |el |"
+    rf"la |o |a |from |of |in |de |dos |das |del |em |en |product |lecture |training |会议|这些|所有的?|"
+    rf"讲座|课程)*{_MEDIUM}"
+    rf"|{_MEDIUM}\s?(?:里|中|转(?:成|为|写|录)?|to text|para texto|a texto|files?|lectures?|captions?)|"
+    rf"\b(?:mp3|mp4|wav) (?:from|files?|of)\b|\bin (?:mp3|mp4|wav)\b|speech[- ]to[- ]text|"
+    rf"text[- ]to[- ](?:speech|image|video)|\bwhisper\b|\btts\b|\basr\b"
 )
 _MEDIA_FILE = re.compile(
     r"\.(?:mp4|mkv|mov|avi|mp3|wav|flac|png|jpe?g)$|(?:^|/)(?:mp4|mp3|wav|videos?|audio|images?)/?$", re.IGNORECASE
 )
 _HARM = re.compile(
-    r"\bphishing\b|\bmalware\b|ransomware|key-?logger|\bspyware\b|deep-?fake|de-?anonymi[sz]\w*|re-?identif\w*|reidentific\w*|desanonimiz\w*|\bscam (?:emails?|messages?|calls?)|fake reviews?|resenas falsas|avaliacoes falsas|虚假(?:评论|好评)|刷(?:单|好评)|钓鱼邮件|去匿名|重新识别(?:用户|身份)|反匿名"
+    r"\bphishing\b|\bmalware\b|ransomware|key-?logger|\bspyware\b|deep-?fake|de-?anonymi[sz]\w*|"
+    r"re-?identif\w*|reidentific\w*|desanonimiz\w*|\bscam (?:emails?|messages?|calls?)|fake "
+    r"reviews?|resenas falsas|avaliacoes falsas|虚假(?:评论|好评)|刷(?:单|好评)|钓鱼邮件|去匿名|重新识别(?:用户|身份)|反匿名"
 )
 _CODE = re.compile(
-    r"os\.system|subprocess|rm -rf|\beval\(|\bexec\(|__import__|!!python|\blambda\b \w+ ?:|\bpickle\b|(?:run|execute) (?:this |the following |my |a )?(?:shell|bash|python|arbitrary)(?: (?:command|script|code))?|; ?(?:rm|curl|wget) "
+    r"os\.system|subprocess|rm -rf|\beval\(|\bexec\(|__import__|!!python|\blambda\b \w+ ?:|"
+    r"\bpickle\b|(?:run|execute) (?:this |the following |my |a )?(?:shell|bash|python|"
+    r"arbitrary)(?: (?:command|script|code))?|; ?(?:rm|curl|wget) "
 )
 _UPLOAD = re.compile(
-    r"\b(?:post|upload\w*|push\w*|send\w*|publish\w*|share\b|e?mail (?:it|the)|transfer\w*|sync\w*|enviar?|envie|mand[ae]\w*|sub[aei]\w*|publi[cq]\w*|carg[ae]\w*|compartilh\w*|compart\w*)|上传|发送|发到|发布|推送|传到|同步到"
+    r"\b(?:post|upload\w*|push\w*|send\w*|publish\w*|share\b|e?mail (?:it|the)|transfer\w*|"
+    r"sync\w*|enviar?|envie|mand[ae]\w*|sub[aei]\w*|publi[cq]\w*|carg[ae]\w*|compartilh\w*|"
+    r"compart\w*)|上传|发送|发到|发布|推送|传到|同步到"
 )
 _PLACE = re.compile(
-    rf"{URL}+|\b(?:hugging ?face|hf hub|the hub\b|s3\b|gcs\b|dropbox|google drive|pastebin|slack|telegram|discord|kaggle|github|ftp|webhook|external|server|servidor|nuvem|nube|cloud)\b|外部|网盘|云端?|服务器|公开"
+    rf"{URL}+|\b(?:hugging ?face|hf hub|the hub\b|s3\b|gcs\b|dropbox|google drive|pastebin|slack|"
+    rf"telegram|discord|kaggle|github|ftp|webhook|external|server|servidor|nuvem|nube|cloud)\b|外部|"
+    rf"网盘|云端?|服务器|公开"
 )
 _TEST_GOAL = re.compile(
-    r"\btargets?\b|\baim\w*|toward\w*|closest to|similar to|resembl\w*|look\w* like|like the|score (?:higher|better)|boost|maximi[sz]\w*|alvo|objetivo|parecid\w*|semelhant\w*|similares? a|subir (?:a nota|la nota)|目标|接近|相似|提高.{0,8}分|刷分|对准|像"
+    r"\btargets?\b|\baim\w*|toward\w*|closest to|similar to|resembl\w*|look\w* like|like the|"
+    r"score (?:higher|better)|boost|maximi[sz]\w*|alvo|objetivo|parecid\w*|semelhant\w*|"
+    r"similares? a|subir (?:a nota|la nota)|目标|接近|相似|提高.{0,8}分|刷分|对准|像"
 )
 _TRAIN_ON_TEST = re.compile(
-    r"(?:train\w*|fine-?\s?tun\w*|add\w*|includ\w*|mix\w*|put|inclu\w*|adicion\w*|anad\w*|agreg\w*|trein\w*|entren\w*|mistur\w*|mezcl\w*|训练|微调|加(?:入|到|进)|混(?:入|进))[^.;。]{0,30}(?:test|prueba|teste|测试)|(?:测试集?|test set)[^.;。,]{0,12}(?:加入|加到|加进|混入|混进|放进|训练)"
+    r"(?:train\w*|fine-?\s?tun\w*|add\w*|includ\w*|mix\w*|put|inclu\w*|adicion\w*|anad\w*|"
+    r"agreg\w*|trein\w*|entren\w*|mistur\w*|mezcl\w*|训练|微调|加(?:入|到|进)|混(?:入|"
+    r"进))[^.;。]{0,30}(?:test|prueba|teste|测试)|(?:测试集?|test set)[^.;。,]{0,12}(?:加入|加到|加进|混入|混进|放进|"
+    r"训练)"
 )
 
 

@@ -12,45 +12,64 @@ from datamill.agents.rules.request import MODEL, NAME, PATH, Request
 Purpose = Literal["input", "output", "eval", "target", "against", "column", "delete"]
 
 BENCHMARKS = (
-    r"gsm-?8k|mmlu(?:[-_ ](?:stem|pro|redux))?|human-?eval(?:\+)?|mbpp|arc(?:-?(?:c|e|challenge|easy))?|hellaswag|truthfulqa|bbh|big-?bench(?: hard)?|"
-    r"c-?eval|cmmlu|agi-?eval|if-?eval|mt-?bench|alpaca-?eval|aime(?:\s?\d{2,4})?|gpqa|winogrande|piqa|boolq|squad|svamp|mawps|asdiv|aqua|"
-    r"math(?:-?500)?(?=[\s_-]*(?:test|dev|val|bench|train|测试|验证))|livecodebench|swe-?bench|xnli|xquad|belebele|flores|enem|oab"
+    r"gsm-?8k|mmlu(?:[-_ ](?:stem|pro|redux))?|human-?eval(?:\+)?|mbpp|arc(?:-?(?:c|e|challenge|"
+    r"easy))?|hellaswag|truthfulqa|bbh|big-?bench(?: hard)?|"
+    r"c-?eval|cmmlu|agi-?eval|if-?eval|mt-?bench|alpaca-?eval|aime(?:\s?\d{2,4})?|gpqa|winogrande|"
+    r"piqa|boolq|squad|svamp|mawps|asdiv|aqua|"
+    r"math(?:-?500)?(?=[\s_-]*(?:test|dev|val|bench|train|测试|验证))|livecodebench|swe-?bench|xnli|"
+    r"xquad|belebele|flores|enem|oab"
 )
 DATASETS = (
-    r"dolly(?:[- ]15k)?|open-?hermes(?:[- ]?[\d.]+)?|ultra-?chat|ultra-?feedback|oasst\d?|open-?orca|meta-?math(?:qa)?|numina-?math|wizard-?lm|"
-    r"slim-?orca|code-?alpaca|evol-?instruct-code|magicoder|hh-?rlhf|tulu(?:[- ]?\d)?|lima|belle|firefly|flan(?:[- ]?v2)?|no-?robots|open-?math\w*|"
-    r"wikipedia|wiki(?:text)?|c4|mc4|oscar|redpajama|slimpajama|fineweb(?:-edu)?|the pile|dolma|starcoder data|cosmopedia|tiny-?stories|cc-?news|"
-    r"(?<=on )alpaca|(?<=of )alpaca|(?<=from )alpaca|(?<=em )alpaca|(?<=con )alpaca|(?<=with )alpaca|alpaca(?=[- ](?:data|set|gpt|clean))"
+    r"dolly(?:[- ]15k)?|open-?hermes(?:[- ]?[\d.]+)?|ultra-?chat|ultra-?feedback|oasst\d?|"
+    r"open-?orca|meta-?math(?:qa)?|numina-?math|wizard-?lm|"
+    r"slim-?orca|code-?alpaca|evol-?instruct-code|magicoder|hh-?rlhf|tulu(?:[- ]?\d)?|lima|belle|"
+    r"firefly|flan(?:[- ]?v2)?|no-?robots|open-?math\w*|"
+    r"wikipedia|wiki(?:text)?|c4|mc4|oscar|redpajama|slimpajama|fineweb(?:-edu)?|the pile|dolma|"
+    r"starcoder data|cosmopedia|tiny-?stories|cc-?news|"
+    r"(?<=on )alpaca|(?<=of )alpaca|(?<=from )alpaca|(?<=em )alpaca|(?<=con )alpaca|(?<=with "
+    r")alpaca|alpaca(?=[- ](?:data|set|gpt|clean))"
 )
-_SPLIT = r"(?:[\s_-]*(?:'s |的)?(?P<split>dev(?:elopment)?|val(?:idation|id)?|test(?:ing|e)?|train(?:ing)?|prueba|validac\w+|desenvolvimento|desarrollo|treino|entrenamiento|测试|验证|开发|训练)(?:集|[\s_-]*(?:set|split))?(?![a-z]))?"
+_SPLIT = (
+    r"(?:[\s_-]*(?:'s |的)?(?P<split>dev(?:elopment)?|val(?:idation|id)?|test(?:ing|e)?|"
+    r"train(?:ing)?|prueba|validac\w+|desenvolvimento|desarrollo|treino|entrenamiento|测试|验证|开发|"
+    r"训练)(?:集|[\s_-]*(?:set|split))?(?![a-z]))?"
+)
 _BENCHMARK_RE = re.compile(rf"(?<![a-z0-9_])(?P<name>{BENCHMARKS})(?![a-z0-9]){_SPLIT}")
 _DATASET_RE = re.compile(
     rf"(?<![a-z0-9_])(?P<name>{DATASETS})(?![a-z0-9])(?! (?:rules?|filter|format|style|heuristic)){_SPLIT}"
 )
 _SPLIT_FIRST_RE = re.compile(
-    rf"(?<![a-z])(?P<split>dev|test|validation|val|train|teste?|prueba|validac\w+)(?: set| split)? (?:of|from|do|da|de|del) (?:the )?(?P<name>{BENCHMARKS}|gsm8k|math)(?![a-z0-9])"
+    rf"(?<![a-z])(?P<split>dev|test|validation|val|train|teste?|prueba|validac\w+)(?: set| split)? "
+    rf"(?:of|from|do|da|de|del) (?:the )?(?P<name>{BENCHMARKS}|gsm8k|math)(?![a-z0-9])"
 )
 _SPLITS = {
     "dev": r"dev|desenv|desarr|开发", "val": r"val|验证", "test": r"test|prueba|测试", "train": r"train|treino|entren|训练",
 }  # fmt: skip
 
 _WRITE = (
-    r"(?:\b(?:writ\w*|sav\w*|output(?=(?: file| dir| folder| path)? ?(?:to|is|:|=|goes|should))|export\w*|store|dump (?=it|the|them|to|in)|put|result\w*|"
+    r"(?:\b(?:writ\w*|sav\w*|output(?=(?: file| dir| folder| path)? ?(?:to|is|:|=|goes|should))|"
+    r"export\w*|store|dump (?=it|the|them|to|in)|put|result\w*|"
     r"escrev\w*|salv\w*|grav\w*|export\w*|escrib\w*|guard\w*|saida|salida|resultado\w*)|"
     r"输出|保存|写入?|存(?:到|为|成|入)?|导出|结果)"
 )
 _OUTPUT_BEFORE = re.compile(
-    rf"{_WRITE}[^.;。]{{0,30}}?(?:to|into|in|as|at|under|em|en|para|a|como|no|na|到|至|为|成|在|:|=)?\s*(?:the |the folder |o |a |el |la |folder |pasta |carpeta |arquivo |archivo |文件夹?|目录)?\s*$"
-    rf"|(?:->|=>|>|→|\binto)\s*$|(?:^|[^a-z])-o\s*$|输出到\s*$"
+    rf"{_WRITE}(?:[^.;。]{{0,30}}?\s(?:to|into|in|as|at|under|em|en|para|a|como|no|na)|"
+    rf"[^.;。]{{0,12}}?(?:到|至|为|成|在|:|=))?"
+    r"\s*(?:the |the folder |o |a |el |la |folder |pasta |carpeta |arquivo |archivo |文件夹?|目录)?\s*$"
+    r"|(?:->|=>|>|→|\binto)\s*$|(?:^|[^a-z])-o\s*$|输出到\s*$"
 )
 _PLAIN_TO = re.compile(r"(?:\bto|\bpara|\ba|到)\s*(?:the (?:file |folder )?)?$")
 _NOT_TO = re.compile(
-    r"(?:compar\w*|relative|close|similar|applied|according|next|respect|convert \w+|add(?:ed)?|append\w*)\s+(?:\w+ )?to\s*$"
+    r"(?:compar\w*|relative|close|similar|applied|according|next|respect|convert \w+|add(?:ed)?|"
+    r"append\w*)\s+(?:\w+ )?to\s*$"
 )
 _AGAINST = re.compile(
-    r"(?:against|already in|not in|compar\w* (?:to|with|against)|versus|vs\.?|contra|ja (?:esta\w*|existe\w*) em|ya (?:esta\w*|existe\w*) en|older (?:set|release|version)|previous (?:release|set|version)|"
+    r"(?:against|already in|not in|compar\w* (?:to|with|against)|versus|vs\.?|contra|ja "
+    r"(?:esta\w*|existe\w*) em|ya (?:esta\w*|existe\w*) en|older (?:set|release|version)|previous "
+    r"(?:release|set|version)|"
     r"overlap\w*(?: with)?|appears? in|present in|found in|contained in|seen in|"
-    r"与|和|跟|已(?:经)?(?:在|有)(?:的)?|对比|比对)\s*(?:the |o |a |os |as |el |la |los |las |our |old |file |questions (?:of|in) |perguntas (?:de|do) )*\s*$"
+    r"与|和|跟|已(?:经)?(?:在|有)(?:的)?|对比|比对)\s*(?:the |o |a |os |as |el |la |los |las |our |old |file |"
+    r"questions (?:of|in) |perguntas (?:de|do) )*\s*$"
 )
 _TARGET = re.compile(
     r"(?:\btarget(?:s|ing|ed)?|\baim\w*|\btowards?|\balvo|\bobjetivo|目标(?:集)?|为目标|以)\s*"
@@ -60,10 +79,16 @@ _TARGET_AFTER = re.compile(
     r"^\s*(?:set |split |\w+ )?(?:as|como|is|being|作为|为|当)\s*(?:a |the |o |el |nosso |our )*(?:target|alvo|objetivo|目标)"
 )
 _EVAL = re.compile(
-    r"(?:eval\w*|test(?:e|s|ing)?(?: set| questions?)?|benchmark\w*|held-?out|validat\w*|monitor\w*|(?:de-?contaminat|descontamin|leak|vaz|contamin)\w*[^.;]{0,24}(?:against|with|from|of|contra|com|con|por|do|de)|评测集?|测试集?|验证集?|泄[漏露]|去污染?)\s*(?:is|are|against|with|on|from|file|set|the|=|:|in|em|en|com|con|contra|de|del|do|no|na|是|为|与|和)*\s*(?:the |file |o |a |el |la |set )*$"
+    r"(?:eval\w*|test(?:e|s|ing)?(?: set| questions?)?|benchmark\w*|held-?out|validat\w*|"
+    r"monitor\w*|(?:de-?contaminat|descontamin|leak|vaz|contamin)\w*[^.;]{0,24}(?:against|with|"
+    r"from|of|contra|com|con|por|do|de)|评测集?|测试集?|验证集?|泄[漏露]|去污染?)\s*(?:is|are|against|with|on|"
+    r"from|file|set|the|=|:|in|em|en|com|con|contra|de|del|do|no|na|是|为|与|和)*\s*(?:the |file |o |"
+    r"a |el |la |set )*$"
 )
 _DELETE = re.compile(
-    r"(?:delet\w*|eras\w*|remov\w*|rm -rf|wipe|apag\w*|borr\w*|elimin\w*|exclu\w*|删(?:除|掉)?)\s*(?:the |a |o |la |el |file |folder |pasta |carpeta |arquivo |original |raw |目录|文件夹?)*\s*$"
+    r"(?:delet\w*|eras\w*|remov\w*|rm -rf|wipe|apag\w*|borr\w*|elimin\w*|exclu\w*|删(?:除|"
+    r"掉)?)\s*(?:the |a |o |la |el |file |folder |pasta |carpeta |arquivo |original |raw |目录|"
+    r"文件夹?)*\s*$"
 )
 _COLUMN_BEFORE = re.compile(
     r"(?:columns?|fields?|colunas?|columnas?|campos?|by|por|列|字段|按|called|named)\s*(?:the |o |a |el |la )?\s*[:=]?\s*$"

@@ -9,11 +9,17 @@ from datamill.agents.rules.nodes import Builder, Node, node
 from datamill.agents.rules.reading import Reading
 
 _KEEP_RULES = (
-    ("first", r"(?:keep\w*|mant\w+|fique\w*|fica\w*|conserv\w*|qued\w+|deix\w+|deja\w*|guard\w*)\s+(?:only |just |com |con )?(?:the |a |o |la |el )?(?:very )?(?:first|oldest|earliest|primeir[oa]|primer[oa]?|mais antig\w+|mas antigu\w+)|保留(?:第一|首|最早|最先)"),
-    ("longest", r"(?:keep\w*|mant\w+|fique\w*|conserv\w*|qued\w+|deix\w+|deja\w*|guard\w*)\s+(?:only |just |com |con )?(?:the |a |o |la |el |version |versao )*(?:longest|longer|mais long[oa]|maior|mas larg[oa])|保留最长"),
+    ("first", (r"(?:keep\w*|mant\w+|fique\w*|fica\w*|conserv\w*|qued\w+|deix\w+|deja\w*|guard\w*)\s+(?:only |"
+         r"just |com |con )?(?:the |a |o |la |el )?(?:very )?(?:first|oldest|earliest|primeir[oa]|"
+         r"primer[oa]?|mais antig\w+|mas antigu\w+)|保留(?:第一|首|最早|最先)")),
+    ("longest", (r"(?:keep\w*|mant\w+|fique\w*|conserv\w*|qued\w+|deix\w+|deja\w*|guard\w*)\s+(?:[\w]+ "
+         r"){0,4}(?:longest|longer|mais long[oa]|maior|mas larg[oa])|保留最长")),
 )  # fmt: skip
 _BEST = re.compile(
-    r"(?:keep\w*|mant\w+|fique\w*|conserv\w*|qued\w+)\s+(?:the |a |o |la |el |com |con )*(?:one |row |copy |version )?(?:with (?:the )?)?(?:best|highest|top|higher|maior|melhor|mejor|mayor)[- ](?:scor\w+ )?(?:one |row )?(?:by |por )?(?P<col>[a-z_]\w*)|保留(?P<han>[a-z_]\w*)?(?:最高|最好|得分最高|分数最高)"
+    r"(?:keep\w*|mant\w+|fique\w*|conserv\w*|qued\w+)\s+(?:the |a |o |la |el |com |con )*(?:one |"
+    r"row |copy |version )?(?:with (?:the )?)?(?:best|highest|top|higher|maior|melhor|mejor|"
+    r"mayor)[- ](?:scor\w+ )?(?:one |row )?(?:by |por )?(?P<col>[a-z_]\w*)|"
+    r"保留(?P<han>[a-z_]\w*)?(?:最高|最好|得分最高|分数最高)"
 )
 _UNIT = (
     ("chars", r"char(?:acter)?s?|caracter\w*|字符|按字|字(?=\s?\d|级|粒度)"),
@@ -172,7 +178,10 @@ def build_decontamination(reading: Reading, wanted: Wanted) -> list[Node]:
         "min_overlap": reading.take(share).share if share and share.unit == "percent" else None,
     }
     if "keep_all_rows" in reading.prohibitions or re.search(
-        r"(?:only|just) (?:flag|report|tag|mark)|\bflag\b|\btag them\b|so (?:marc|sinaliz)\w*|solo (?:marc|senal)\w*|只(?:标记|报告|打标)",
+        (
+            r"(?:only|just) (?:flag|report|tag|mark)|\bflag\b|\btag them\b|so (?:marc|sinaliz)\w*|solo "
+            r"(?:marc|senal)\w*|只(?:标记|报告|打标)"
+        ),
         reading.request.masked,
     ):
         params["action"] = "tag"

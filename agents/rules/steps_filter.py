@@ -16,14 +16,23 @@ PII_ENTITIES: dict[str, str] = {
     "email": r"e-?mails?\b|correos?(?: electronicos?)?|邮箱|电子邮件|邮件",
     "phone": r"(?:tele)?phones?(?: numbers?)?\b|telefones?\b|telefonos?\b|celular\w*|movil\w*|手机号?|电话(?:号码)?",
     "ip": r"\bips?\b(?: address\w*)?|enderecos? ip|direcciones ip|ip ?地址",
-    "credit_card": r"(?:credit |debit )?card(?: numbers?|s)\b|credit cards?|cart(?:ao|oes)(?: de credito)?|tarjetas?(?: de credito)?|银行卡|信用卡",
+    "credit_card": (
+        r"(?:credit |debit )?card(?: numbers?|s)\b|credit cards?|cart(?:ao|oes)(?: de credito)?|"
+        r"tarjetas?(?: de credito)?|银行卡|信用卡"
+    ),
     "cpf": r"\bcpfs?\b",
     "cn_id": r"身份证(?:号码?)?|chinese ids?\b|national ids? \(china\)|id cards?\b",
 }
 PII_UNKNOWN: dict[str, str] = {
     "names": r"(?:person |people'?s? |customer |full )names?\b(?! of products)|\bnomes?\b|\bnombres?\b|姓名|人名",
-    "addresses": r"(?:home |street |postal )address\w*|\benderecos?\b(?! ip)|\bdirecciones?\b(?! ip)|住址|地址(?<!ip地址)(?<!ip 地址)",
-    "other identity numbers": r"\bssns?\b|social security|passports?|passaportes?|pasaportes?|\brg\b|\bcnpj\b|\bdni\b|\bcurp\b|护照",
+    "addresses": (
+        r"(?:home |street |postal )address\w*|\benderecos?\b(?! ip)|\bdirecciones?\b(?! ip)|住址|"
+        r"地址(?<!ip地址)(?<!ip 地址)"
+    ),
+    "other identity numbers": (
+        r"\bssns?\b|social security|passports?|passaportes?|pasaportes?|\brg\b|\bcnpj\b|\bdni\b|"
+        r"\bcurp\b|护照"
+    ),
 }
 
 
@@ -149,7 +158,8 @@ def language_nodes(reading: Reading) -> list[Node]:
         ]
     params: dict[str, Any] = {"allow": list(dict.fromkeys(allow))}
     score = reading.after_word(
-        r"confidence|(?:lang\w*|language) (?:id )?score|min_score|confianca|confianza|置信度|score (?:above|over|of|>=?|at least)"
+        r"confidence|(?:lang\w*|language) (?:id )?score|min_score|confianca|confianza|置信度|score "
+        r"(?:above|over|of|>=?|at least)"
     )
     if score and 0 <= score.share <= 1:
         params["min_score"] = reading.take(score).share
@@ -196,7 +206,11 @@ def _stand(reading: Reading, position: int) -> str:
         )
     inside = text[clause.start : clause.end]
     if re.search(
-        r"(?:non-?|not (?:in )?|isn'?t (?:in )?|aren'?t (?:in )?|other than |except |outside |nao (?:seja\w* |esteja\w* em |for\w* |em )?|que no (?:sea\w*|este\w*)(?: en)? |no |fuera de |fora do |difer\w+ de |distint\w+ de|非|不是|除了?)(?:the |el |o |em |en )?$",
+        (
+            r"(?:non-?|not (?:in )?|isn'?t (?:in )?|aren'?t (?:in )?|other than |except |outside |nao "
+            r"(?:seja\w* |esteja\w* em |for\w* |em )?|que no (?:sea\w*|este\w*)(?: en)? |no |fuera de |"
+            r"fora do |difer\w+ de |distint\w+ de|非|不是|除了?)(?:the |el |o |em |en )?$"
+        ),
         text[max(0, position - 26) : position],
     ):
         return "keep"
@@ -294,7 +308,10 @@ def _pii_mode(reading: Reading) -> str:
         return "pseudonymise"
     if (
         re.search(
-            rf"(?:{DROP})\s*(?:the |all |any |every |as |las |todas )*(?:whole )?(?:rows?|lines?|records?|linhas?|filas?|registros?)[^.;]*(?:with|contain\w*|that|com|con|que)",
+            (
+                rf"(?:{DROP})\s*(?:the |all |any |every |as |las |todas )*(?:whole )?(?:rows?|lines?|records?|"
+                rf"linhas?|filas?|registros?)[^.;]*(?:with|contain\w*|that|com|con|que)"
+            ),
             text,
         )
         and "keep_all_rows" not in reading.prohibitions

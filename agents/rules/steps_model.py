@@ -32,7 +32,10 @@ def build_math(reading: Reading, wanted: Wanted) -> list[Node]:
         params["annotations"] = True
     named = [name for name, _ in reading.columns]
     gold_word = re.search(
-        r"(?:gold|reference|ground truth|correct|expected|gabarito|referenc\w*|correta|标准答案|参考答案)[^,.;，。]*?[\"'`“ ]([a-z_]\w*)[\"'`”]?(?: column)?",
+        (
+            r"(?:gold|reference|ground truth|correct|expected|gabarito|referenc\w*|correta|标准答案|"
+            r"参考答案)[^,.;，。]*?[\"'`“ ]([a-z_]\w*)[\"'`”]?(?: column)?"
+        ),
         reading.request.folded,
     )
     if len(named) >= 2:
@@ -104,7 +107,11 @@ def build_paraphrase(reading: Reading, wanted: Wanted) -> list[Node]:
         params["keep_original"] = False
     nodes = [node(reading, wanted, params)]
     guarded = re.search(
-        r"(?:keep|leave|preserv\w*|mant\w+|conserv\w*|保留|保持)\s+(?:the |os |as |los |las )?([\w ]{3,30}?)\s+(?:untouched|unchanged|intact\w*|as (?:they|it) (?:are|is)|as is|sem alterac\w*|sin cambios|不变)",
+        (
+            r"(?:keep|leave|preserv\w*|mant\w+|conserv\w*|保留|保持)\s+(?:the |os |as |los |las "
+            r")?([\w ]{3,30}?)\s+(?:untouched|unchanged|intact\w*|as (?:they|it) (?:are|is)|as is|sem "
+            r"alterac\w*|sin cambios|不变)"
+        ),
         reading.request.masked,
     )
     if guarded and not re.search(r"number|answer|numero|respost|respuest|数字|答案", guarded.group(1)):
@@ -189,11 +196,18 @@ def build_qa(reading: Reading, wanted: Wanted) -> list[Node]:
     )
     text = reading.request.masked
     grounded = re.search(
-        r"grounded|(?:answer|evidence|span)\w* (?:must|has to|should|needs? to) (?:be |appear |occur )?(?:found |present )?(?:in|inside)|verbatim|(?:resposta|respuesta)s? (?:deve\w*|debe\w*|tem que|tiene que) (?:estar|aparecer)|(?:原文|文中|文章).{0,6}(?:找到|出现|有|依据)|能在.{0,4}(?:原文|文中)",
+        (
+            r"grounded|(?:answer|evidence|span)\w* (?:must|has to|should|needs? to) (?:be |appear |occur "
+            r")?(?:found |present )?(?:in|inside)|verbatim|(?:resposta|respuesta)s? (?:deve\w*|debe\w*|"
+            r"tem que|tiene que) (?:estar|aparecer)|(?:原文|文中|文章).{0,6}(?:找到|出现|有|依据)|能在.{0,4}(?:原文|文中)"
+        ),
         text,
     )
     per = re.search(
-        r"(?:per|each|every|for each|por|cada|每(?:个|一)?)\s*(?:the )?(section|page|chapter|paragraph|doc\w*|sec\w+|pagina|capitul\w+|章|页|段|篇)",
+        (
+            r"(?:per|each|every|for each|por|cada|每(?:个|一)?)\s*(?:the )?(section|page|chapter|paragraph|"
+            r"doc\w*|sec\w+|pagina|capitul\w+|章|页|段|篇)"
+        ),
         text,
     )
     unit = next((name for name, pattern in _UNITS if per and re.search(pattern, per.group(1))), None)
@@ -224,14 +238,28 @@ def build_judge(reading: Reading, wanted: Wanted) -> list[Node]:
     text, numbers = reading.request.masked, list(reading.free())
     params: dict[str, Any] = {}
     out_of = re.search(
-        r"(\d+(?:[.,]\d+)?)\s*(?:\w+ ){0,3}?(?:out of|of|de|sobre|em|/|分制?\s?[/,]?\s?(?:满分|共))\s*(?:um total de )?(10|100|5|4|3|7)\b",
+        (
+            r"(\d+(?:[.,]\d+)?)\s*(?:\w+ ){0,3}?(?:out of|of|de|sobre|em|/|分制?\s?[/,]?\s?(?:满分|"
+            r"共))\s*(?:um total de )?(10|100|5|4|3|7)\b"
+        ),
         text,
     )
     scale = re.search(
-        r"(?:scale|escala)\s*(?:of |from |de )?(\d+)\s*(?:-|to|a|ate)\s*(\d+)|(\d+)\s*(?:-|to|a|到|至)\s*(\d+)\s*(?:scale|escala|分|points?)|(\d+)\s?-?\s?(?:point|分制|分满分|pontos|puntos)|满分(?:为|是)?\s?(\d+)|out of (\d+)",
+        (
+            r"(?:scale|escala)\s*(?:of |from |de )?(\d+)\s*(?:-|to|a|ate)\s*(\d+)|(\d+)\s*(?:-|to|a|到|"
+            r"至)\s*(\d+)\s*(?:scale|escala|分|points?)|(\d+)\s?-?\s?(?:point|分制|分满分|pontos|puntos)|满分(?:为|"
+            r"是)?\s?(\d+)|out of (\d+)|(?<![\d.])([01])\s?-\s?(10|100|5|4|3|7)(?![\d.])"
+        ),
         text,
     )
-    least = next((q for q in numbers if q.sign in {"ge", "gt"} and q.unit in {"", "votes"} and q.value <= 100), None)
+    least = next(
+        (
+            q
+            for q in numbers
+            if (q.sign in {"ge", "gt"} or _drops_below(reading, q)) and q.unit in {"", "votes"} and q.value <= 100
+        ),
+        None,
+    )
     if out_of:
         params = {"min_score": _number(out_of.group(1)), "scale": [1, int(out_of.group(2))]}
         for quantity in reading.free(out_of.start(), out_of.end()):
@@ -253,6 +281,11 @@ def build_judge(reading: Reading, wanted: Wanted) -> list[Node]:
     return [node(reading, wanted, params)]
 
 
+def _drops_below(reading: Reading, quantity: Quantity) -> bool:
+    """`drop those under 3` keeps 3 and more."""
+    return quantity.sign == "lt" and polarity(reading.request, quantity.start, quantity.end) == "drop"
+
+
 def _number(text: str) -> int | float:
     value = float(text.replace(",", "."))
     return int(value) if value == int(value) else value
@@ -263,7 +296,11 @@ def build_tags(reading: Reading, wanted: Wanted) -> list[Node]:
     end = reading.request.sentence_at(wanted.start).end
     stretch = reading.request.masked[wanted.start : end]
     inside = re.search(r"\(([^)]{3,120})\)", stretch) or re.search(
-        r"(?:into|as|in|em|en|como|:|成|为)\s*([a-z一-鿿]+(?:\s*(?:,|/|;|、| or | and | e | y | o | ou |和|或)\s*(?:or |and |e |y |o |ou )?(?!(?:show|give|count|then|keep|drop|report|tell|balanc|remov|write|save|split|mostr|d[ae]me|conta|cuent)\w*\b)[a-z一-鿿]+){1,12})",
+        (
+            r"(?:into|as|in|em|en|como|:|成|为)\s*([a-z一-鿿]+(?:\s*(?:,|/|;|、| or | and | e | y | o | ou |和|"
+            r"或)\s*(?:or |and |e |y |o |ou )?(?!(?:show|give|count|then|keep|drop|report|tell|balanc|"
+            r"remov|write|save|split|mostr|d[ae]me|conta|cuent)\w*\b)[a-z一-鿿]+){1,12})"
+        ),
         stretch,
     )
     labels = (

@@ -30,7 +30,11 @@ def _group(reading: Reading, start: int, end: int) -> str | None:
     """The column that makes groups: named after `by`/`per`, or a noun of the field such as source."""
     text = reading.request.masked[start:end]
     match = re.search(
-        r"(?:stratif\w*|estratific\w*|balanc\w*|equilibr\w*)?\s*(?:\bby|\bper|\bfor each|\beach|\bof each|\bacross|\bpor|\bcada|\bsegun|按|每(?:个|种|类)?)\s*(?:the |o |a |el |la |cada )?(?P<word>[a-z_]\w*|[一-鿿]{2})",
+        (
+            r"(?:stratif\w*|estratific\w*|balanc\w*|equilibr\w*)?\s*(?:\bby|\bper|\bfor each|\bevery|"
+            r"\beach|\bof each|\bacross|\bpor|\bcada|\bsegun|按|每(?:个|种|类)?)\s*(?:the |o |a |el |la |cada "
+            r")?(?P<word>[a-z_]\w*|[一-鿿]{2})"
+        ),
         text,
     )
     nouns = "|".join(_GROUP_NOUNS.values())
@@ -101,8 +105,12 @@ def sampling_nodes(reading: Reading, found: tuple[Wanted, ...]) -> list[Node]:
         params["by"] = [by or "source"]
         if not {"n", "fraction", "max_per_group"} & set(params):
             params["fraction"] = 1.0  # no size said: all rows, and a question about it
-        return [node(reading, at, params, "sample.stratified")]
-    if len(params) == 1 and params["seed"] is None or (len(params) == 1):
+        built = node(reading, at, params, "sample.stratified")
+        if re.search(r"over-?sampl|up-?sampl|sobremuestr|过采样", reading.request.masked):
+            built.unmet = "repeat rows of small groups"
+            built.offered = "sample.stratified with max_per_group, which takes from large groups only"
+        return [built]
+    if (len(params) == 1 and params["seed"] is None) or (len(params) == 1):
         return []
     lowest = re.search(
         r"rarest|least frequent|mais rar\w+|mas rar\w+|最少见|最稀有",
@@ -169,7 +177,11 @@ def _is_a_size(reading: Reading, quantity: Quantity) -> bool:
     """A row count that closes a list of wishes ("..., 20k rows") or follows a verb of taking."""
     clause = reading.request.clause_at(quantity.start)
     before = reading.request.masked[clause.start : quantity.start]
-    taking = r"(?:pick|take|choose|select|grab|keep|want|need|get|final\w*|down to|to|about|around|peg\w*|quer\w*|fique com|toma|quier\w*|qued\w*|只?要|取|留|选)\s*(?:me |the |a |only |just |random |about |com |con |apenas |solo )*$"
+    taking = (
+        r"(?:pick|take|choose|select|grab|keep|want|need|get|final\w*|down to|to|about|around|peg\w*|"
+        r"quer\w*|fique com|toma|quier\w*|qued\w*|只?要|取|留|选)\s*(?:me |the |a |only |just |random |"
+        r"about |com |con |apenas |solo )*$"
+    )
     return before.strip() in {"", "and", "e", "y"} or re.search(taking, before) is not None
 
 
@@ -180,7 +192,7 @@ def _cap(reading: Reading, balance: list[Wanted]) -> Quantity | None:
             if (
                 quantity.value >= 2
                 and quantity.unit in {"", "rows"}
-                and re.search(r"\bper\b|for each|of each|\bpor\b|\bcada\b|每|\beach\b", around)
+                and re.search(r"\bper\b|for each|of each|\bpor\b|\bcada\b|每|\beach\b|\bevery\b", around)
             ):
                 return quantity
             if quantity.value >= 2 and quantity.sign == "le":
@@ -190,6 +202,9 @@ def _cap(reading: Reading, balance: list[Wanted]) -> Quantity | None:
 
 def build_split(reading: Reading, wanted: Wanted) -> list[Node]:
     """`split` with its shares, which are 0.9/0.1 when none are given."""
+    held = _held_count(reading, wanted)
+    if held is not None:
+        return [held]
     ratios, names = _ratios(reading, wanted)
     params: dict[str, Any] = {"ratios": ratios or [0.9, 0.1], "names": names, "seed": seed_of(reading)}
     clause = reading.request.clause_at(wanted.start)
@@ -202,10 +217,31 @@ def build_split(reading: Reading, wanted: Wanted) -> list[Node]:
     return [node(reading, wanted, params)]
 
 
+def _held_count(reading: Reading, wanted: Wanted) -> Node | None:
+    """`hold out 500 rows`: a share when the number of rows is known, else a wish that `split` cannot fulfil."""
+    clause = reading.request.clause_at(wanted.start)
+    count = next((q for q in reading.free(clause.start, clause.end, ("rows",)) if q.value >= 2), None)
+    if count is None or not re.match(r"hold|set aside|reserv|留出", reading.request.masked[wanted.start : wanted.end]):
+        return None
+    reading.take(count)
+    rows = sum(facts.rows or 0 for facts in reading.inspection.inputs) if reading.inspection else 0
+    seed = {"seed": seed_of(reading)}
+    if rows > count.value:
+        share = round(count.value / rows, 6)
+        return node(reading, wanted, {"ratios": [1 - share, share], **seed})
+    built = node(reading, wanted, {"n": count.value, **seed})
+    built.unmet = "hold out a number of rows"
+    built.offered = "split by shares, such as ratios: [0.9, 0.1]"
+    return built
+
+
 def _ratios(reading: Reading, wanted: Wanted) -> tuple[list[float] | None, list[str] | None]:
     text = reading.request.masked
     listed = re.search(
-        r"(?<![\d.])(\d+(?:\.\d+)?)\s?%?\s*[/:\-]\s*(\d+(?:\.\d+)?)\s?%?(?:\s*[/:\-]\s*(\d+(?:\.\d+)?)\s?%?)?(?!\d|\.\d)",
+        (
+            r"(?<![\d.])(\d+(?:\.\d+)?)\s?%?\s*[/:\-]\s*(\d+(?:\.\d+)?)\s?%?(?:\s*[/:\-]\s*(\d+(?:\.\d+)?)\s?%?)?(?!\d|"
+            r"\.\d)"
+        ),
         text,
     )
     values: list[float] = []
@@ -284,7 +320,10 @@ def build_rename(reading: Reading, wanted: Wanted) -> list[Node]:
     """`columns.rename` from pairs `a to b`."""
     text = reading.request.text[wanted.end :]
     pairs = re.findall(
-        r"[\"'`“]?([A-Za-z_]\w*)[\"'`”]?\s*(?:to|as|into|->|=>|→|para|por|como|a|改成|改为|为|成|重命名为)\s*[\"'`“]?([A-Za-z_]\w*)[\"'`”]?",
+        (
+            r"[\"'`“]?([A-Za-z_]\w*)[\"'`”]?\s*(?:to|as|into|->|=>|→|para|por|como|a|改成|改为|为|成|"
+            r"重命名为)\s*[\"'`“]?([A-Za-z_]\w*)[\"'`”]?"
+        ),
         text,
     )
     if not pairs:
@@ -383,7 +422,10 @@ def build_preference(reading: Reading, wanted: Wanted) -> list[Node]:
     text = reading.request.masked
     params: dict[str, Any] = {}
     scored = re.search(
-        r"\bbest\b.{0,12}\bworst\b|by (?:their |the )?(?:score|rating)|melhor.{0,12}pior|mejor.{0,12}peor|最好.{0,8}最差|最高.{0,8}最低|scored? answers|all pairs|every pair",
+        (
+            r"\bbest\b.{0,12}\bworst\b|by (?:their |the )?(?:score|rating)|melhor.{0,12}pior|"
+            r"mejor.{0,12}peor|最好.{0,8}最差|最高.{0,8}最低|scored? answers|all pairs|every pair"
+        ),
         text,
     )
     if scored:
@@ -403,6 +445,9 @@ def build_preference(reading: Reading, wanted: Wanted) -> list[Node]:
             params |= {"rule": "threshold", "min_gap": float(reading.take(gap).value)}
         return [Node("format.preference", params, wanted.start, reading.request.quote(wanted.start, wanted.end))]
     facts = reading.facts
+    named = list(dict.fromkeys(name for name, _ in reading.columns))
+    if len(named) >= 3:
+        return [node(reading, wanted, _pair_columns(named))]
     if facts:
         params = {
             "prompt": facts.column("instruction") or facts.column("question"),
@@ -410,6 +455,40 @@ def build_preference(reading: Reading, wanted: Wanted) -> list[Node]:
             "rejected": facts.column("rejected"),
         }
     return [node(reading, wanted, params)]
+
+
+def _pair_columns(names: list[str]) -> dict[str, Any]:
+    """Prompt, chosen and rejected among three named columns: by their names, else in that order."""
+    patterns = {
+        "prompt": r"prompt|question|instruc|pergunt|pregunt|input",
+        "chosen": r"chosen|good|best|prefer|win|bom|melhor|buen|mejor",
+        "rejected": r"reject|bad|worst|lose|lost|ruim|pior|mal|peor",
+    }
+    found = {
+        role: next((n for n in names if re.search(pattern, n.lower())), None) for role, pattern in patterns.items()
+    }
+    rest = [name for name in names if name not in found.values()]
+    return {role: name or rest.pop(0) for role, name in found.items() if name or rest}
+
+
+def build_join(reading: Reading, wanted: Wanted) -> list[Node]:
+    """`join the title and body columns into text`: one column from a template."""
+    clause = reading.request.clause_at(wanted.start)
+    names = [name for name, at in reading.columns if clause.start <= at < clause.end]
+    target = re.search(
+        (
+            r"(?:into|as|to|em|en|para|como|成|为)\s+(?:a |one |uma |una |the )?(?:column |coluna |columna "
+            r")?[\"'`“]?(?P<col>[a-z_]\w*)"
+        ),
+        reading.request.masked[wanted.end : clause.end],
+    )
+    if len(names) < 2:
+        return []
+    column = (
+        reading.request.text[wanted.end + target.start("col") : wanted.end + target.end("col")] if target else "text"
+    )
+    parts = [name for name in names if name != column]
+    return [node(reading, wanted, {"column": column, "template": "\n".join(f"{{{name}}}" for name in parts)})]
 
 
 def build_plain(reading: Reading, wanted: Wanted) -> list[Node]:
@@ -438,6 +517,7 @@ BUILDERS: dict[str, Builder] = {
     "columns.rename": build_rename,
     "columns.select": build_select,
     "columns.cast": build_cast,
+    "columns.map": build_join,
     "report.stats": build_stats,
     "format.chat": build_chat,
     "format.generic": build_generic,

@@ -23,16 +23,26 @@ PARADIGMS = {
 }
 
 _TRAIN = re.compile(
-    r"fine-?\s?tun\w*|\btrain(?:ing|ed)?\b(?!\s*(?:set|data\b|split|file|rows|examples|/|,? ?test|corpus|dataset|data|集))|\bsft\b(?! (?:set|data|dataset|corpus|format|json))|"
-    r"\bdpo\b(?! (?:set|data|pairs|dataset|format))|\bkto\b|\bq?lora\b|\bpre-?train\w*|\btrein(?:a|e|ar|ei|amos|ando|em)\b|\bentren(?:a|e|ar|ando|emos|en)\w{0,3}\b(?<!miento)|\bajust(?:a|ar|e)\b|\bafin(?:a|ar|e)\b|微调|训练(?!集|数据|样本|语料)|预训练"
+    r"fine-?\s?tun\w*|\btrain(?:ing|ed)?\b(?!\s*(?:set|data\b|split|file|rows|examples|/|,? ?test|"
+    r"corpus|dataset|data|集))|\bsft\b(?! (?:set|data|dataset|corpus|format|json))|"
+    r"\bdpo\b(?! (?:set|data|pairs?|dataset|format|files?|jsonl))|\bkto\b|\bq?lora\b|"
+    r"\bpre-?train\w*|\btrein(?:a|e|ar|ei|amos|ando|em)\b|\bentren(?:a|e|ar|ando|emos|"
+    r"en)\w{0,3}\b(?<!miento)|\bajust(?:a|ar|e)\b|\bafin(?:a|ar|e)\b|微调|训练(?!集|数据|样本|语料)|预训练"
 )
 _NOT_TRAIN = re.compile(
-    r"(?:for|before|prior to|antes (?:de|do|da)|para (?:o |a |el |la |un |um )?|ready (?:to|for)|用于|以便|适合|供|做成?|准备|in) ?(?:the |later |a |my |our |(?:math|code|chat|web|dialog\w*|instruction|reasoning|domain|legal|medical|later|future|downstream|some) )*(?:sft|dpo|training|train|fine-?\s?tun\w*|treino|treinamento|treinar|treina\w*|entren\w*|ajuste|微调|训练|预训练|pre-?train\w*)\b(?! (?:\ue004|on|with|using))"
-    r"|(?:用于|做|准备|before|for|para) ?(?:sft|微调|训练|预训练)|(?:sft|dpo|训练|微调)[ ]?(?:set|data|dataset|数据集?|集|用)|treino\s?[/e]|train\s?[/,]|conjunto de (?:treino|entrenamiento)|data de trein\w+|datos de entren\w+|dados de trein\w+"
+    r"(?:for|before|prior to|antes (?:de|do|da)|para (?:o |a |el |la |un |um )?|ready (?:to|for)|"
+    r"用于|以便|适合|供|做成?|准备|in) ?(?:the |later |a |my |our |(?:math|code|chat|web|dialog\w*|"
+    r"instruction|reasoning|domain|legal|medical|later|future|downstream|some) )*(?:sft|dpo|"
+    r"training|train|fine-?\s?tun\w*|treino|treinamento|treinar|treina\w*|entren\w*|ajuste|微调|训练|"
+    r"预训练|pre-?train\w*)\b(?! (?:\ue004|on|with|using))"
+    r"|(?:用于|做|准备|before|for|para) ?(?:sft|微调|训练|预训练)|(?:sft|dpo|训练|微调)[ ]?(?:set|data|dataset|"
+    r"数据集?|集|用)|treino\s?[/e]|train\s?[/,]|conjunto de (?:treino|entrenamiento)|data de trein\w+|"
+    r"datos de entren\w+|dados de trein\w+"
 )
 _METHODS: tuple[tuple[str, str, str], ...] = (
     ("select", "cluster_less", r"cluster[- _]?less"),
-    ("select", "delta_loss", r"delta[- _]?loss|loss[- _]delta|(?:perda|perdida) delta|delta d[ae] (?:perda|la perdida|perdida)|损失差|delta ?损失|损失(?:变化|下降)量"),
+    ("select", "delta_loss", (r"delta[- _]?loss|loss[- _]delta|(?:perda|perdida) delta|delta d[ae] (?:perda|la perdida|"
+         r"perdida)|损失差|delta ?损失|损失(?:变化|下降)量")),
     ("select", "tsds", r"\btsds\b"),
     ("select", "icons", r"\bicons\b (?:select|voting|method)|\bicons\b(?= )"),
     ("select", "rds_plus", r"\brds\s?(?:\+|plus)"),
@@ -43,14 +53,22 @@ _METHODS: tuple[tuple[str, str, str], ...] = (
     ("mix", "doremi", r"doremi|do-?re-?mi"),
     ("mix", "odm", r"\bodm\b|online data mixing"),
     ("mix", "dynamic_moe", r"dynamic[- ]?moe|moe[- ]?(?:based )?mix\w*|router (?:logits|based)"),
-    ("mix", "temperature", r"temperature[- ](?:based |scaled |weighted )?(?:data )?(?:mix|sampl)\w*|按温度(?:采样|混合)|mistura por temperatura|mezcla por temperatura"),
+    ("mix", "temperature", (r"temperature[- ](?:based |scaled |weighted )?(?:data )?(?:mix|sampl)\w*|按温度(?:采样|混合)|mistura "
+         r"por temperatura|mezcla por temperatura")),
     ("mix", "aioli", r"\baioli\b"),
     ("mix", "doge", r"\bdoge\b"),
     ("mix", "regmix", r"reg-?mix"),
     ("reweight", "joint_update_aware", r"joint[- ]update"),
     ("reweight", "adapt", r"\badapt\b(?= |-)(?! to)"),
-    ("reweight", "loss", r"re-?weight\w*|(?:less|more|lower|higher|smaller|larger) weights?\b|(?:down|up)-?weight\w*|weigh\w* (?:each |the |every )?(?:samples?|examples?|rows?|tokens?)|menos peso|mais peso|menor peso|maior peso|mas peso|mayor peso|repondera\w*|ponder(?:a|ar|e|acao|acion)\b|降权|加权|(?:更低|更高|较低|较高|降低|提高).{0,6}权重|权重.{0,8}(?:更低|更高|降低|调低|小)|重加权"),
-    ("order", "sorting", r"sort\w* (?:(?:the|all|by|samples|examples|rows|data|training|them|from) )+|short(?:est|er)? (?:ones |samples |examples )?to long\w*|de (?:corto|curto) a (?:largo|longo)|按长度排序|由短到长|从短到长|curriculum|easy (?:ones? |samples? |examples? )?(?:first|to hard)|easiest first|hard(?:est)? (?:ones? )?(?:last|first)|shortest first|curricul[oa]\b|(?:mais )?facei?s? (?:primeiro|antes)|(?:mas )?faciles? primero|由易到难|从易到难|先易后难|课程学习|从简单到(?:困)?难"),
+    ("reweight", "loss", (r"re-?weight\w*|(?:less|more|lower|higher|smaller|larger) weights?\b|(?:down|up)-?weight\w*|"
+         r"weigh\w* (?:each |the |every )?(?:samples?|examples?|rows?|tokens?)|menos peso|mais peso|"
+         r"menor peso|maior peso|mas peso|mayor peso|repondera\w*|ponder(?:a|ar|e|acao|acion)\b|降权|加权|"
+         r"(?:更低|更高|较低|较高|降低|提高).{0,6}权重|权重.{0,8}(?:更低|更高|降低|调低|小)|重加权")),
+    ("order", "sorting", (r"sort\w* (?:(?:the|all|by|samples|examples|rows|data|training|them|from) )+|short(?:est|er)? "
+         r"(?:ones |samples |examples )?to long\w*|de (?:corto|curto) a (?:largo|longo)|按长度排序|由短到长|"
+         r"从短到长|curriculum|easy (?:ones? |samples? |examples? )?(?:first|to hard)|easiest first|"
+         r"hard(?:est)? (?:ones? )?(?:last|first)|shortest first|curricul[oa]\b|(?:mais )?facei?s? "
+         r"(?:primeiro|antes)|(?:mas )?faciles? primero|由易到难|从易到难|先易后难|课程学习|从简单到(?:困)?难")),
 )  # fmt: skip
 _CASED = (
     ("select", "less", r"\bLESS\b"),
@@ -59,23 +77,39 @@ _CASED = (
     ("select", "icons", r"\bICONS\b"),
     ("reweight", "adapt", r"\bADAPT\b|\bADAPT\b"),
 )
-_WITH = r"(?:with|use|using|via|by|method|selector|com|con|usando|usa|use|por|metodo|method:?|用|使用|采用|通过|方法|--method)\s*(?:the )?"
+_WITH = (
+    r"(?:with|use|using|via|by|method|selector|com|con|usando|usa|use|por|metodo|method:?|用|使用|采用|"
+    r"通过|方法|--method)\s*(?:the )?"
+)
 _LOWER = (
-    ("select", "less", rf"{_WITH}less\b(?! than| weight| data| noise| of| rows| tokens)|\bless (?:selection|selector|method|to (?:select|pick|choose))|less ?(?:选|筛|挑|方法|算法)"),
-    ("select", "near", rf"near-?duplicate[- ]aware select\w*|{_WITH}near\b(?= to | for |$|,)|\bnear (?:selection|selector|method)\b"),
+    ("select", "less", (rf"{_WITH}less\b(?! than| weight| data| noise| of| rows| tokens)|\bless (?:selection|selector|"
+         rf"method|to (?:select|pick|choose))|less ?(?:选|筛|挑|方法|算法)")),
+    ("select", "near", (rf"near-?duplicate[- ]aware select\w*|{_WITH}near\b(?= to | for |$|,)|\bnear (?:selection|"
+         rf"selector|method)\b")),
     ("select", "nice", rf"{_WITH}nice\b(?! )|\bnice (?:selection|selector|method)\b"),
-    ("select", "random", r"random(?:ly)? select\w*|select\w* (?:\w+ ){0,4}(?:at )?random(?:ly)?|(?:choos|pick|draw|tak)\w* (?:\w+ ){0,4}(?:at random|randomly)|random (?:selector|baseline)|selec\w+ aleatori\w*|随机选择?(?:器|作为|做)|随机基线"),
-    ("select", "loss", r"(?:high|low|larg|small|great|bigg)(?:est|er)? (?:training )?loss\b|by (?:their |its |the |training )?loss\b|loss[- ]based select\w*|(?:maior|menor|mayor|alta|baixa|baja) (?:perda|perdida)|(?:perda|perdida) (?:mais |mas )?(?:alta|baixa|baja|grande)|(?:损失|loss) ?(?:最大|最高|较大|较高|大|高|最小|最低)"),
+    ("select", "random", (r"random(?:ly)? select\w*|select\w* (?:\w+ ){0,4}(?:at )?random(?:ly)?|(?:choos|pick|draw|"
+         r"tak)\w* (?:\w+ ){0,4}(?:at random|randomly)|random (?:selector|baseline)|selec\w+ "
+         r"aleatori\w*|随机选择?(?:器|作为|做)|随机基线")),
+    ("select", "loss", (r"(?:high|low|larg|small|great|bigg)(?:est|er)? (?:training )?loss\b|by (?:their |its |the |"
+         r"training )?loss\b|loss[- ]based select\w*|(?:maior|menor|mayor|alta|baixa|baja) (?:perda|"
+         r"perdida)|(?:perda|perdida) (?:mais |mas )?(?:alta|baixa|baja|grande)|(?:损失|loss) ?(?:最大|最高|"
+         r"较大|较高|大|高|最小|最低)")),
 )  # fmt: skip
 _SELECT = re.compile(
-    r"(?:pick|select|choose|find|keep)\w* (?:\w+ ){0,3}(?:valuable|useful|helpful|influential|informative|important|relevant|impactful)|most (?:valuable|influential|useful|informative) (?:data|samples|examples)|dynamic select\w*|data selection|online selection|refresh the selection|"
-    r"selec\w* (?:os |las |los |as )?(?:dados|exemplos|datos|ejemplos) mais? (?:uteis|utiles|valios\w+)|selec\w+ dinamic\w+|(?:选|挑).{0,6}(?:最有价值|最有用|最相关|最有帮助)|动态选择|数据选择"
+    r"(?:pick|select|choose|find|keep)\w* (?:\w+ ){0,3}(?:valuable|useful|helpful|influential|"
+    r"informative|important|relevant|impactful)|most (?:valuable|influential|useful|informative) "
+    r"(?:data|samples|examples)|dynamic select\w*|data selection|online selection|refresh the "
+    r"selection|"
+    r"selec\w* (?:os |las |los |as )?(?:dados|exemplos|datos|ejemplos) mais? (?:uteis|utiles|"
+    r"valios\w+)|selec\w+ dinamic\w+|(?:选|挑).{0,6}(?:最有价值|最有用|最相关|最有帮助)|动态选择|数据选择"
 )
 _MIX = re.compile(
-    r"(?:domain|data|mixture) (?:weights|proportions|mix(?:ture)?|reweight\w*)|proportions? (?:during|while)|proporc\w+ (?:de |dos |por )|配比|混合比例"
+    r"(?:domain|data|mixture) (?:weights|proportions|mix(?:ture)?|reweight\w*)|proportions? "
+    r"(?:during|while)|proporc\w+ (?:de |dos |por )|配比|混合比例"
 )
 _PHASES = (
-    ("dpo", r"\bdpo\b|偏好(?:对齐|优化|训练|学习)|preference (?:tuning|optimi[sz]\w+|alignment)|(?:ajuste|alinhamento|alineamiento|otimizac\w+|optimizac\w+) (?:por|de) preferenc\w+"), ("kto", r"\bkto\b"), ("ppo", r"\bppo\b"), ("rm", r"reward model(?:l?ing)?\b|\brm\b"),
+    ("dpo", (r"\bdpo\b|偏好(?:对齐|优化|训练|学习)|preference (?:tuning|optimi[sz]\w+|alignment)|(?:ajuste|"
+         r"alinhamento|alineamiento|otimizac\w+|optimizac\w+) (?:por|de) preferenc\w+")), ("kto", r"\bkto\b"), ("ppo", r"\bppo\b"), ("rm", r"reward model(?:l?ing)?\b|\brm\b"),
     ("pt", r"\bpre-?train\w*|continu\w+ pre|causal lm|\bcpt\b|pre-?trein\w*|pre-?entren\w*|预训练|继续训练"), ("sft", r"\bsft\b|fine-?\s?tun\w*|instruction tun\w*|微调|ajust\w*|afin\w*"),
 )  # fmt: skip
 _SIZES = {
@@ -230,7 +264,11 @@ def _set_stage(wish: TrainingWish, request: Request) -> None:
         ("lora", r"\bq?lora\b"),
         (
             "full",
-            r"full[- ](?:parameter\w*|fine-?\s?tun\w*|param\w*|sft|ft\b)|全参数?|全量|ajuste completo|(?:fine-?tuning|ajuste(?: fino)?|treino|entrenamiento) (?:completo|total)",
+            (
+                r"(?:^|[,;]\s?)full(?=\s?[,;.]|$)|full[- ](?:parameter\w*|fine-?\s?tun\w*|param\w*|sft|ft\b)|"
+                r"全参数?|全量|ajuste completo|(?:fine-?tuning|ajuste(?: fino)?|treino|entrenamiento) (?:completo|"
+                r"total)"
+            ),
         ),
         ("freeze", r"\bfreeze\b|冻结"),
     )
@@ -250,7 +288,10 @@ _AFTER_WORD: tuple[tuple[str, str], ...] = (
     ("lora_rank", r"(?:lora )?\brank\b|lora[- _]r\b|\br ?=|\brango\b|\bposto\b|lora ?秩|秩"),
     (
         "cutoff_len",
-        r"cut-?off(?:[- _]len\w*)?|max(?:imum)?[- _]?(?:seq\w*|context|sequence)(?:[- _]?len\w*)?|context length|截断(?:长度)?|最大(?:序列)?长度",
+        (
+            r"cut-?off(?:[- _]len\w*)?|max(?:imum)?[- _]?(?:seq\w*|context|sequence)(?:[- _]?len\w*)?|"
+            r"context length|截断(?:长度)?|最大(?:序列)?长度"
+        ),
     ),
     ("proj_dim", r"proj(?:ection)?[- _]?dim\w*|投影维度?"),
     ("temperature", r"temperatur\w*|温度"),
@@ -263,6 +304,16 @@ def _fill_numbers(wish: TrainingWish, request: Request) -> None:
         value = number_near(request, numbers, pattern)
         if value is not None:
             wish.settings[name] = value.value
+    if (
+        re.search(r"(?:effective|global|total) batch|batch (?:efetivo|efectivo|total|global)", request.masked)
+        and "batch_size" in wish.settings
+    ):
+        total = int(wish.settings.pop("batch_size"))
+        wish.settings |= (
+            {"batch_size": 2, "gradient_accumulation": total // 2}
+            if total % 2 == 0
+            else {"batch_size": 1, "gradient_accumulation": total}
+        )
     for quantity in numbers:
         _step_number(wish, request, quantity)
     if wish.paradigm in {"select", "order"}:
@@ -306,12 +357,13 @@ def _step_number(wish: TrainingWish, request: Request, quantity: Quantity) -> No
     elif quantity.unit == "warmup" or (
         quantity.unit in {"steps", ""}
         and re.search(
-            r"warm-?\s?up\s*(?:of|for|with|:|=|de|durante)?\s*(?:the first )?$|预热\s*$|aquec\w+ (?:de|por)?\s*$|calent\w+ (?:de)?\s*$",
+            (
+                r"warm-?\s?up\s*(?:of|for|with|:|=|de|durante)?\s*(?:the first )?$|预热\s*$|aquec\w+ (?:de|"
+                r"por)?\s*$|calent\w+ (?:de)?\s*$"
+            ),
             before,
         )
-    ):
-        wish.settings["warmup_steps"] = quantity.value
-    elif quantity.unit == "steps" and re.search(r"^\s*(?:of |de )?(?:warm|预热|aquec|calent)|^\s*before", after):
+    ) or (quantity.unit == "steps" and re.search(r"^\s*(?:of |de )?(?:warm|预热|aquec|calent)|^\s*before", after)):
         wish.settings["warmup_steps"] = quantity.value
     elif quantity.unit == "steps" and re.search(r"(?:every|each|per|cada|每隔?)\s*$", before):
         wish.settings["update_every"] = quantity.value

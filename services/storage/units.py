@@ -100,14 +100,14 @@ class UnitStore:
         try:
             manifest = json.loads((folder / MANIFEST).read_text(encoding="utf-8"))
             whole = all((folder / name).stat().st_size == size for name, size in manifest["sizes"].items())
-        except (FileNotFoundError, json.JSONDecodeError, KeyError, UnicodeDecodeError):
+            if not whole or manifest["key"] != key:
+                return None
+            return Unit(
+                key, folder, manifest["rows"], manifest["digest"], manifest["counts"], manifest["seconds"],
+                manifest["extra"],
+            )  # fmt: skip
+        except (FileNotFoundError, ValueError, KeyError, TypeError, AttributeError):  # absent, or not a manifest
             return None
-        if not whole or manifest["key"] != key:
-            return None
-        return Unit(
-            key, folder, manifest["rows"], manifest["digest"], manifest["counts"], manifest["seconds"],
-            manifest["extra"],
-        )  # fmt: skip
 
     def commit(
         self,

@@ -1,21 +1,22 @@
 """From ordered steps to a workflow in YAML v1 shape; what is not installed becomes a missing capability in its place."""
 
 import re
-from dataclasses import dataclass, field
 from pathlib import PurePosixPath
 from typing import Any
 
 from pydantic import ValidationError
 
 from datamill.agents.draft import INPUT_PLACEHOLDER, MissingCapability
+from datamill.agents.rules.assembly import Assembly, identifier, step_name
 from datamill.agents.rules.capabilities import CAPABILITIES, accepts, installed
 from datamill.agents.rules.nodes import Node
 from datamill.agents.rules.reading import Reading
-from datamill.agents.rules.recipes import is_target_name
 from datamill.agents.rules.request import fold
+from datamill.agents.rules.selection_target import selection_target
 from datamill.agents.rules.sources import Source
-from datamill.agents.rules.steps_shape import chat_params, seed_of
-from datamill.agents.rules.train_block import TARGET_SHARE, missing_method, train_block
+from datamill.agents.rules.steps_sample import seed_of
+from datamill.agents.rules.steps_shape import chat_params
+from datamill.agents.rules.train_block import missing_method, train_block
 from datamill.agents.rules.training_words import is_method_available
 from datamill.operators.registry import catalogue
 
@@ -36,53 +37,6 @@ _FORMAT_WORDS = re.compile(
     r")?(?P<as_format>parquet|jsonl|csv)(?![a-z])|(?<![a-z])(?P<after>parquet|jsonl|"
     r"csv)\s?(?:output|out\b|格式)"
 )
-_STEP_IDS = {
-    "text.fix_unicode": "repair", "text.normalize": "normalise", "filter.length": "length", "lang.detect": "detect", "filter.lang": "language", "filter.gopher_quality": "quality",
-    "filter.refusal": "refusals", "filter.expr": "rows", "pii.redact": "privacy", "dedup.exact": "exact", "dedup.minhash": "near", "decon.ngram": "decontaminate",
-    "math.verify": "verify", "augment.paraphrase": "paraphrase", "format.chat": "chat", "format.alpaca": "alpaca", "format.preference": "pairs", "sample.random": "sample",
-    "sample.stratified": "sample", "split": "split", "mix.concat": "mix", "report.stats": "stats", "filter.topk": "best", "filter.score": "score",
-}  # fmt: skip
-
-
-@dataclass
-class Assembly:
-    """A workflow being put together.
-
-    Attributes:
-        workflow: YAML v1 as plain data.
-        missing: wishes without an operator.
-        why: reason by step id.
-        unresolved: names of data that no attached file has.
-        new_path: where the result is written.
-    """
-
-    workflow: dict[str, Any] = field(default_factory=dict)
-    missing: list[MissingCapability] = field(default_factory=list)
-    assumptions: list[str] = field(default_factory=list)
-    hazards: list[str] = field(default_factory=list)
-    why: dict[str, str] = field(default_factory=dict)
-    unresolved: list[str] = field(default_factory=list)
-    new_path: str = "out/clean.jsonl"
-    has_input: bool = True
-
-
-def step_name(operator: str) -> str:
-    """Usual id of a step."""
-    return _STEP_IDS.get(operator, operator.rsplit(".", maxsplit=1)[-1])
-
-
-def identifier(text: str, taken: dict[str, Any] | set[str]) -> str:
-    """An id of the form `[a-z][a-z0-9_]{0,30}` from any text, not in `taken`.
-
-    >>> identifier("Data-2024", set())
-    'data_2024'
-    """
-    base = re.sub(r"[^a-z0-9]+", "_", fold(text)).strip("_") or "data"
-    base = (base if base[0].isalpha() else f"d_{base}")[:27].rstrip("_")
-    name, number = base, 2
-    while name in taken:
-        name, number = f"{base}_{number}", number + 1
-    return name
 
 
 def assemble(reading: Reading, nodes: list[Node]) -> Assembly:
@@ -428,120 +382,11 @@ def _train(reading: Reading, made: Assembly, head: str, path: str) -> None:
     if wish is None:
         return
     dataset = next(iter(workflow["outputs"]))
-    target = _target(reading, made, head, path) if wish.paradigm == "select" and wish.method == "less" else None
+    target = (
+        selection_target(reading, made, head, path) if wish.paradigm == "select" and wish.method == "less" else None
+    )
     block, notes = train_block(reading, wish, dataset, target)
     made.assumptions += notes
     if "val" in workflow["outputs"]:
         block["eval_dataset"] = "val"
     workflow["train"] = block
-
-
-def _target(reading: Reading, made: Assembly, head: str, path: str) -> str | None:
-    """Register the target set as an output of its own; hold rows out when there is none."""
-    workflow, wish = made.workflow, reading.training
-    named = wish.target if wish else None
-    known = reading.inspection.evaluation_sets if reading.inspection else {}
-    if named and named.split == "test":
-        named = Source(named.name, named.purpose, named.start, named.end, False, "dev", named.benchmark)
-    file = (
-        named.name
-        if named and named.is_path
-        else next(
-            (
-                p
-                for name, p in sorted(known.items())
-                if (named and named.name in name and named.split in name) or (named is None and is_target_name(name))
-            ),
-            None,
-        )
-    )
-    if named and file is None:
-        file = f"{named.name}_{named.split}" if named.split else named.name
-        made.unresolved.append(named.key.replace(":", " "))
-    if file is None:
-        return _held_out(reading, made, head, path)
-    source = identifier("target_" + PurePosixPath(file).name.split(".")[0], workflow["inputs"])
-    workflow["inputs"][source] = {"path": file}
-    taken = set(workflow["inputs"]) | {s["id"] for s in workflow["steps"]}
-    chat = next((s for s in workflow["steps"] if s["operator"] == "format.chat"), None)
-    last = source
-    if chat:
-        last = identifier("target_chat", taken)
-        workflow["steps"].append(
-            {
-                "id": last,
-                "operator": "format.chat",
-                "needs": [source],
-                "params": dict(chat.get("params", {})),
-                "why": "the target in the form of the training rows",
-            }
-        )
-    return _register_target(workflow, last, path)
-
-
-def _register_target(workflow: dict[str, Any], source: str, path: str) -> str:
-    first = next(iter(workflow["outputs"].values()))
-    registry = {**first.get("llamafactory", {"formatting": "sharegpt"}), "name": "selection_target"}
-    folder = str(PurePosixPath(path).parent)
-    workflow["outputs"]["target"] = {
-        "from": source,
-        "path": f"{folder}/target.jsonl" if folder != "." else "target.jsonl",
-        "format": "jsonl",
-        "llamafactory": registry,
-    }
-    return "target"
-
-
-def _held_out(reading: Reading, made: Assembly, head: str, path: str) -> str | None:
-    """No target named: a twentieth of the rows, verified ones where answers were checked, is held out as target."""
-    workflow = made.workflow
-    if not made.has_input or "split" in {s["operator"] for s in workflow["steps"]} or not installed("split"):
-        return None
-    chat = next((s for s in workflow["steps"] if s["id"] == head), None)
-    if chat is None or chat["operator"] != "format.chat":
-        return None
-    taken = set(workflow["inputs"]) | {s["id"] for s in workflow["steps"]}
-    holdout, train_rows, target_rows, target_chat = (
-        identifier(n, taken) for n in ("holdout", "train_rows", "target_rows", "target_chat")
-    )
-    verified = any(s["operator"] == "math.verify" for s in workflow["steps"])
-    condition = 'split == "target"' + (' and math_ok == "true"' if verified else "")
-    at = workflow["steps"].index(chat)
-    workflow["steps"][at:at] = [
-        {
-            "id": holdout,
-            "operator": "split",
-            "needs": chat["needs"],
-            "params": {"ratios": [1 - TARGET_SHARE, TARGET_SHARE], "names": ["train", "target"]},
-            "why": "LESS aims at rows it does not train on",
-        },
-        {
-            "id": train_rows,
-            "operator": "filter.expr",
-            "needs": [holdout],
-            "params": {"expr": 'split == "train"'},
-            "why": "the rows to choose from",
-        },
-        {
-            "id": target_rows,
-            "operator": "filter.expr",
-            "needs": [holdout],
-            "params": {"expr": condition},
-            "why": "the rows to aim at",
-        },
-    ]
-    chat["needs"] = [train_rows]
-    workflow["steps"].append(
-        {
-            "id": target_chat,
-            "operator": "format.chat",
-            "needs": [target_rows],
-            "params": dict(chat.get("params", {})),
-            "why": "the target in the form of the training rows",
-        }
-    )
-    made.assumptions.append(
-        f"no target set named: {TARGET_SHARE:.0%} of the "
-        f"rows{' whose answers are verified' if verified else ''} are held out as target"
-    )
-    return _register_target(workflow, target_chat, path)

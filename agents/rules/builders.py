@@ -3,7 +3,7 @@
 import re
 from collections.abc import Sequence
 
-from datamill.agents.rules import steps_dedup, steps_filter, steps_model, steps_shape
+from datamill.agents.rules import steps_dedup, steps_filter, steps_model, steps_sample, steps_shape
 from datamill.agents.rules.conditions import condition_nodes
 from datamill.agents.rules.doubts import usual_settings
 from datamill.agents.rules.intents import Wanted, only_this, resolve_dedup
@@ -15,6 +15,7 @@ from datamill.agents.rules.recipes import Match, matching_recipe, recipe_nodes
 BUILDERS: dict[str, Builder] = {
     **steps_filter.BUILDERS,
     **steps_dedup.BUILDERS,
+    **steps_sample.BUILDERS,
     **steps_shape.BUILDERS,
     **steps_model.BUILDERS,
 }
@@ -77,7 +78,7 @@ def build_nodes(reading: Reading, found: Sequence[Wanted], match: Match | None) 
     nodes += condition_nodes(reading)
     nodes += _after_paraphrase(steps_filter.length_nodes(reading), nodes)
     nodes += _mixing(reading, found)
-    nodes += steps_shape.sampling_nodes(reading, tuple(found)) if _samples(reading) else []
+    nodes += steps_sample.sampling_nodes(reading, tuple(found)) if _samples(reading) else []
     nodes = _without_normalising(reading, merged(nodes))
     if match:
         present = {node.capability for node in nodes}

@@ -11,7 +11,8 @@ from typing import Any
 from datamill.agents.draft import INPUT_PLACEHOLDER, Draft, Question
 from datamill.agents.inspection import Inspection
 from datamill.agents.rules.answers import replanned
-from datamill.agents.rules.assemble import adapt, format_of, identifier, missing_capability, step_name
+from datamill.agents.rules.assemble import adapt, format_of, missing_capability
+from datamill.agents.rules.assembly import identifier, step_name
 from datamill.agents.rules.builders import build_nodes, forbidden_ids, wished
 from datamill.agents.rules.capabilities import CAPABILITIES, accepts, installed
 from datamill.agents.rules.intents import Wanted
@@ -21,7 +22,7 @@ from datamill.agents.rules.reading import Reading
 from datamill.agents.rules.request import Request
 from datamill.agents.rules.safety import refusals, remove_secrets
 from datamill.agents.rules.steps_filter import LENGTH_UNITS
-from datamill.agents.rules.steps_shape import seed_of
+from datamill.agents.rules.steps_sample import seed_of
 from datamill.agents.rules.training_words import PARADIGMS, TrainingWish, is_method_available
 from datamill.agents.rules.vocabulary import DROP
 

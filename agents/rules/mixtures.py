@@ -14,7 +14,35 @@ _NAME_FIRST = re.compile(
 _FRACTION = re.compile(rf"{_NAME}\s?(?:at |=|:|com |con |占)?\s?(?P<share>0?[.,]\d+)(?!\d)")
 _PARTS = re.compile(r"(?<![\d.])(\d+)\s?:\s?(\d+)(?:\s?:\s?(\d+))?(?:\s?:\s?(\d+))?(?![\d.])")
 _STOP = frozenset(
-    ["and", "or", "y", "e", "of", "the", "rows", "total", "more", "each", "data", "sample", "samples", "at", "to", "in", "mix", "mistura", "mezcla", "train", "with", "ratio", "of", "threshold", "de", "do", "da"]
+    [
+        "and",
+        "or",
+        "y",
+        "e",
+        "of",
+        "the",
+        "rows",
+        "total",
+        "more",
+        "each",
+        "data",
+        "sample",
+        "samples",
+        "at",
+        "to",
+        "in",
+        "mix",
+        "mistura",
+        "mezcla",
+        "train",
+        "with",
+        "ratio",
+        "of",
+        "threshold",
+        "de",
+        "do",
+        "da",
+    ]
 )
 
 

@@ -5,7 +5,8 @@ Cost: milliseconds; no model, no network, no file is read but the operator catal
 
 from datamill.agents.draft import Draft, Question, Refusal
 from datamill.agents.inspection import Inspection
-from datamill.agents.rules.assemble import Assembly, assemble
+from datamill.agents.rules.assemble import assemble
+from datamill.agents.rules.assembly import Assembly
 from datamill.agents.rules.builders import build_nodes, forbidden_ids, wished
 from datamill.agents.rules.doubts import destroys, questions
 from datamill.agents.rules.intents import sequence_pairs, speaks_of_sequence

@@ -354,16 +354,20 @@ def _step_number(wish: TrainingWish, request: Request, quantity: Quantity) -> No
     before, after = text[max(0, quantity.start - 26) : quantity.start], text[quantity.end : quantity.end + 26]
     if quantity.unit == "epochs":
         wish.settings["epochs"] = quantity.value
-    elif quantity.unit == "warmup" or (
-        quantity.unit in {"steps", ""}
-        and re.search(
-            (
-                r"warm-?\s?up\s*(?:of|for|with|:|=|de|durante)?\s*(?:the first )?$|预热\s*$|aquec\w+ (?:de|"
-                r"por)?\s*$|calent\w+ (?:de)?\s*$"
-            ),
-            before,
+    elif (
+        quantity.unit == "warmup"
+        or (
+            quantity.unit in {"steps", ""}
+            and re.search(
+                (
+                    r"warm-?\s?up\s*(?:of|for|with|:|=|de|durante)?\s*(?:the first )?$|预热\s*$|aquec\w+ (?:de|"
+                    r"por)?\s*$|calent\w+ (?:de)?\s*$"
+                ),
+                before,
+            )
         )
-    ) or (quantity.unit == "steps" and re.search(r"^\s*(?:of |de )?(?:warm|预热|aquec|calent)|^\s*before", after)):
+        or (quantity.unit == "steps" and re.search(r"^\s*(?:of |de )?(?:warm|预热|aquec|calent)|^\s*before", after))
+    ):
         wish.settings["warmup_steps"] = quantity.value
     elif quantity.unit == "steps" and re.search(r"(?:every|each|per|cada|每隔?)\s*$", before):
         wish.settings["update_every"] = quantity.value

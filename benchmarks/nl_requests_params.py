@@ -12,21 +12,60 @@ from nl_requests_vocabulary import capabilities_of
 from datamill.agents.draft import Draft
 
 NAMES: dict[str, tuple[str, ...]] = {
-    "threshold": ("threshold", "max_similarity"), "ngram": ("ngram", "n"), "unit": ("unit",), "keep": ("keep",),
-    "columns": ("columns", "column"), "min": ("min",), "max": ("max", "max_similarity"), "languages": ("allow", "language"),
-    "language": ("language", "allow"), "benchmarks": ("against",), "types": ("entities",), "entities": ("entities",), "mode": ("mode",),
-    "n": ("n", "max_per_group"), "stratify_by": ("by", "stratify_by"), "by": ("by", "stratify_by"), "ratios": ("ratios",),
-    "max_per_group": ("max_per_group",), "weights": ("weights",), "per_section": ("n",), "n_per_row": ("n",), "rule": ("rule",),
-    "rounds": ("rounds",), "min_score": ("min_score",), "scale": ("scale",), "target": ("target",), "labels": ("labels",),
-    "drop_quantile": ("drop_quantile",), "path": ("path",), "fraction": ("fraction",), "ratio": ("fraction",), "confidence": ("min_score",),
-    "size": ("size",), "overlap": ("overlap",), "action": ("action", "on_wrong"),
-}  # fmt: skip
+    "threshold": ("threshold", "max_similarity"),
+    "ngram": ("ngram", "n"),
+    "unit": ("unit",),
+    "keep": ("keep",),
+    "columns": ("columns", "column"),
+    "min": ("min",),
+    "max": ("max", "max_similarity"),
+    "languages": ("allow", "language"),
+    "language": ("language", "allow"),
+    "benchmarks": ("against",),
+    "types": ("entities",),
+    "entities": ("entities",),
+    "mode": ("mode",),
+    "n": ("n", "max_per_group"),
+    "stratify_by": ("by", "stratify_by"),
+    "by": ("by", "stratify_by"),
+    "ratios": ("ratios",),
+    "max_per_group": ("max_per_group",),
+    "weights": ("weights",),
+    "per_section": ("n",),
+    "n_per_row": ("n",),
+    "rule": ("rule",),
+    "rounds": ("rounds",),
+    "min_score": ("min_score",),
+    "scale": ("scale",),
+    "target": ("target",),
+    "labels": ("labels",),
+    "drop_quantile": ("drop_quantile",),
+    "path": ("path",),
+    "fraction": ("fraction",),
+    "ratio": ("fraction",),
+    "confidence": ("min_score",),
+    "size": ("size",),
+    "overlap": ("overlap",),
+    "action": ("action", "on_wrong"),
+}
 """Generic parameter names to the operators' own."""
 
 WORDS: dict[str, str] = {
-    "characters": "chars", "character": "chars", "char": "chars", "word": "words", "token": "tokens", "turn": "turns",
-    "national_id": "cn_id", "id_card": "cn_id", "card": "credit_card", "代码": "code", "数学": "math", "对话": "chat", "gsm8k_test": "gsm8k:test", "math_test": "math:test",
-}  # fmt: skip
+    "characters": "chars",
+    "character": "chars",
+    "char": "chars",
+    "word": "words",
+    "token": "tokens",
+    "turn": "turns",
+    "national_id": "cn_id",
+    "id_card": "cn_id",
+    "card": "credit_card",
+    "代码": "code",
+    "数学": "math",
+    "对话": "chat",
+    "gsm8k_test": "gsm8k:test",
+    "math_test": "math:test",
+}
 """Generic values to the operators' own."""
 
 BUILT_IN: dict[str, tuple[str, Any]] = {
@@ -156,17 +195,31 @@ def _from_block(block: Mapping[str, Any], workflow: Mapping[str, Any]) -> dict[s
         source = next((s["needs"][0] for s in workflow["steps"] if s["id"] == source), None)
     registry = outputs.get(block.get("dataset"), {}).get("llamafactory", {})
     return {
-        "stage": factory.get("stage"), "finetuning": factory.get("finetuning_type"), "model": factory.get("model_name_or_path"),
-        "paradigm": names.get(section.get("train_type", "static"), "static"), "method": section.get("component_name"),
-        "ratio": None, "ratios": _ratios(section.get("update_step", 0) * rows_a_step, window),
-        "target": workflow["inputs"][source]["path"] if source else None, "update_every": section.get("update_step"),
-        "update_times": section.get("update_times"), "warmup_steps": section.get("warmup_step"),
-        "seed": section.get("seed", factory.get("seed", workflow.get("seed"))), "beta": factory.get("pref_beta"), "registry": registry,
-        "epochs": factory.get("num_train_epochs"), "learning_rate": factory.get("learning_rate"),
-        "batch_size": factory.get("per_device_train_batch_size"), "lora_rank": factory.get("lora_rank"), "rank": factory.get("lora_rank"),
-        "cutoff_len": factory.get("cutoff_len"), "steps": factory.get("max_steps"), "max_steps": factory.get("max_steps"),
-        "gradient_accumulation": factory.get("gradient_accumulation_steps"), **section.get("component_params", {}),
-    }  # fmt: skip
+        "stage": factory.get("stage"),
+        "finetuning": factory.get("finetuning_type"),
+        "model": factory.get("model_name_or_path"),
+        "paradigm": names.get(section.get("train_type", "static"), "static"),
+        "method": section.get("component_name"),
+        "ratio": None,
+        "ratios": _ratios(section.get("update_step", 0) * rows_a_step, window),
+        "target": workflow["inputs"][source]["path"] if source else None,
+        "update_every": section.get("update_step"),
+        "update_times": section.get("update_times"),
+        "warmup_steps": section.get("warmup_step"),
+        "seed": section.get("seed", factory.get("seed", workflow.get("seed"))),
+        "beta": factory.get("pref_beta"),
+        "registry": registry,
+        "epochs": factory.get("num_train_epochs"),
+        "learning_rate": factory.get("learning_rate"),
+        "batch_size": factory.get("per_device_train_batch_size"),
+        "lora_rank": factory.get("lora_rank"),
+        "rank": factory.get("lora_rank"),
+        "cutoff_len": factory.get("cutoff_len"),
+        "steps": factory.get("max_steps"),
+        "max_steps": factory.get("max_steps"),
+        "gradient_accumulation": factory.get("gradient_accumulation_steps"),
+        **section.get("component_params", {}),
+    }
 
 
 class _ratios:  # noqa: N801  reads as a collection
@@ -242,7 +295,7 @@ def is_sentence(value: Any) -> bool:
     )
 
 
-def same(wanted: Any, found: Any, name: str = "") -> bool:
+def same(wanted: Any, found: Any, name: str = "") -> bool:  # noqa: PLR0911  one return a kind of value
     """Whether two values are equal: numbers exactly, lists as sets but for ratios, scales and paths, a folder holds its file."""
     if isinstance(wanted, bool) or isinstance(found, bool):
         return wanted is found

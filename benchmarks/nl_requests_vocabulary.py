@@ -84,7 +84,8 @@ def capabilities_of(name: str) -> frozenset[str]:
 
 
 _TOPICS: tuple[tuple[frozenset[str], str], ...] = (
-    (frozenset({"threshold"}), (r"outside (?:the )?(?:[(\[0-9]|range)|out of range|\brange\b|超出|范围|fora d[eo] (?:interval|"
+    (frozenset({"threshold"}), (r"outside (?:the )?(?:[(\[0-9]|range)|out of range|\brange\b|超出|范围|fora d[eo] "
+         r"(?:interval|"
          r"faixa|[(\[0-9])|fuera de(?:l)? (?:rango|interval)")),
     (frozenset({"contradiction"}), r"contradict\w*|conflict|contradi\w+|矛盾|冲突"),
     (frozenset({"destructive"}), r"destructive|deletion|overwrite|delete|apagar|borrar|sobrescr\w*|删除|覆盖"),
@@ -110,7 +111,8 @@ _TOPICS: tuple[tuple[frozenset[str], str], ...] = (
 _REFUSALS: tuple[tuple[str, str], ...] = (
     ("leakage", r"leak\w*|test set|泄漏|泄露|vazamento|fuga"),
     ("outside_project", r"outside (?:the )?(?:workspace|project)|path outside|工作区|项目之?外|fora do|fuera del"),
-    ("infringing_source", (r"infring\w*|pirat\w*|copyright|licen[cs]e|paywall|robots|盗版|版权|direitos autorais|derechos de "
+    ("infringing_source", (r"infring\w*|pirat\w*|copyright|licen[cs]e|paywall|robots|盗版|版权|direitos autorais|"
+         r"derechos de "
          r"autor")),
     ("hiding_provenance", r"hiding|provenance|conceal|隐藏来源|隐瞒|ocultar|esconder"),
     ("personal_data_collection", r"personal (?:data|info\w*)|privacy|个人信息|隐私|dados pessoais|datos personales"),

@@ -21,29 +21,42 @@ YES = re.compile(
 )
 _MARK = re.compile(r"\bmark|\btag|\bflag|\bkeep|marc|sinaliz|senal|manten|标记|打标|保留")
 _REMOVE = re.compile(r"remov|drop|delete|\bgo\b|elimin|quit|borr|tir|apag|删|去掉")
-_TEXT_FREE = frozenset({"contradiction", "order", "destructive", "upload", "lossy", "stage", "method", "mixture", "term", "engine", "size", "languages", "columns", "threshold"})  # fmt: skip
+_TEXT_FREE = frozenset(
+    {
+        "contradiction",
+        "order",
+        "destructive",
+        "upload",
+        "lossy",
+        "stage",
+        "method",
+        "mixture",
+        "term",
+        "engine",
+        "size",
+        "languages",
+        "columns",
+        "threshold",
+    }
+)
 
 
 def combined_request(previous: Draft, answer: str) -> str:
     """The earlier request with the answer worked in."""
-    question = previous.question
-    request = previous.request
-    if question is None:
-        return f"{request}\n{answer}"
-    if question.topic == "threshold":
+    question, request, said = previous.question, previous.request, fold(answer)
+    topic = question.topic if question else ""
+    if question is not None and topic == "threshold":
         return _with_threshold(request, answer, question)
-    if question.topic == "contradiction" and _REMOVE.search(fold(answer)) and not _MARK.search(fold(answer)):
+    if topic == "contradiction" and _REMOVE.search(said) and not _MARK.search(said):
         return _without_prohibition(request)
-    if question.topic == "model" and re.search(r"\btiny\b", fold(answer)):
-        return f"{request}\nmodel tiny"
-    if question.topic == "languages":
-        named = [code for _, code in languages_named(fold(answer))]
-        return f"{request}\nkeep only {answer}" if named else request
-    if question.topic == "columns" or (question.topic == "input" and _only_path(answer)):
-        return f"{request}\n{answer}"
-    if YES.match(answer):
-        return request
-    return f"{request}\n{answer}"
+    addition = answer
+    if topic == "model" and re.search(r"\btiny\b", said):
+        addition = "model tiny"
+    elif topic == "languages":
+        addition = f"keep only {answer}" if languages_named(said) else ""
+    elif YES.match(answer) and topic != "columns" and not Request(answer).paths:
+        addition = ""
+    return f"{request}\n{addition}" if addition else request
 
 
 def settles(previous: Draft, answer: str, fresh: Draft) -> Draft:
@@ -68,10 +81,6 @@ def settles(previous: Draft, answer: str, fresh: Draft) -> Draft:
 
 def _answered(asked: Question, other: Question) -> bool:
     return other.topic == asked.topic and asked.topic in _TEXT_FREE and other.text == asked.text
-
-
-def _only_path(answer: str) -> bool:
-    return bool(Request(answer).paths)
 
 
 def _with_threshold(request: str, answer: str, question: Question) -> str:

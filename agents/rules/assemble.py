@@ -1,4 +1,4 @@
-"""From ordered steps to a workflow in YAML v1 shape; what is not installed becomes a missing capability in its place."""
+"""From ordered steps to a workflow in YAML v1 shape; what is not installed is named as missing, in its place."""
 
 import re
 from pathlib import PurePosixPath
@@ -81,7 +81,9 @@ def _name(reading: Reading, nodes: list[Node]) -> str:
 def _inputs(reading: Reading, nodes: list[Node], made: Assembly) -> dict[str, Any]:
     inputs: dict[str, Any] = {}
     named = [s for s in reading.sources if s.purpose in {"input", "delete"}]
-    weights = next((n.params["weights"] for n in nodes if n.capability == "mix.concat" and "weights" in n.params), {})
+    weights: dict[str, float] = next(
+        (n.params["weights"] for n in nodes if n.capability == "mix.concat" and "weights" in n.params), {}
+    )
     attached = list(reading.inspection.inputs) if reading.inspection else []
     for source in named:
         if not any(entry["path"] == source.name for entry in inputs.values()):
@@ -247,7 +249,7 @@ def missing_capability(node: Node, previous: list[str], dependent: bool = False)
 def _note_unusable(made: Assembly, node: Node, step_id: str, unusable: dict[str, Any]) -> None:
     """A parameter the operator does not have is said, not dropped."""
     silent = {"repeat"} if node.capability == "mix.concat" and unusable.get("repeat") is False else set()
-    for name in silent:
+    if silent:
         made.assumptions.append(f"{step_id}: rows are drawn without repeats")
     rest = {name: value for name, value in unusable.items() if name not in silent and value is not None}
     if rest:

@@ -8,11 +8,31 @@ from datamill.agents.draft import MissingCapability
 from datamill.agents.rules.request import fold
 
 _STEP_IDS = {
-    "text.fix_unicode": "repair", "text.normalize": "normalise", "filter.length": "length", "lang.detect": "detect", "filter.lang": "language", "filter.gopher_quality": "quality",
-    "filter.refusal": "refusals", "filter.expr": "rows", "pii.redact": "privacy", "dedup.exact": "exact", "dedup.minhash": "near", "decon.ngram": "decontaminate",
-    "math.verify": "verify", "augment.paraphrase": "paraphrase", "format.chat": "chat", "format.alpaca": "alpaca", "format.preference": "pairs", "sample.random": "sample",
-    "sample.stratified": "sample", "split": "split", "mix.concat": "mix", "report.stats": "stats", "filter.topk": "best", "filter.score": "score",
-}  # fmt: skip
+    "text.fix_unicode": "repair",
+    "text.normalize": "normalise",
+    "filter.length": "length",
+    "lang.detect": "detect",
+    "filter.lang": "language",
+    "filter.gopher_quality": "quality",
+    "filter.refusal": "refusals",
+    "filter.expr": "rows",
+    "pii.redact": "privacy",
+    "dedup.exact": "exact",
+    "dedup.minhash": "near",
+    "decon.ngram": "decontaminate",
+    "math.verify": "verify",
+    "augment.paraphrase": "paraphrase",
+    "format.chat": "chat",
+    "format.alpaca": "alpaca",
+    "format.preference": "pairs",
+    "sample.random": "sample",
+    "sample.stratified": "sample",
+    "split": "split",
+    "mix.concat": "mix",
+    "report.stats": "stats",
+    "filter.topk": "best",
+    "filter.score": "score",
+}
 
 
 @dataclass

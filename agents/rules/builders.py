@@ -22,9 +22,15 @@ BUILDERS: dict[str, Builder] = {
 _BY_CONDITION = frozenset({"sample", "balance", "pii.redact", "filter.lang_generic", "clean", "mix.concat"})
 _TAGGING = {"decon.ngram": ("action", "tag"), "math.verify": ("on_wrong", "tag")}
 _FORBIDDEN_IDS = {
-    "dedup": ("dedup.exact", "dedup.minhash"), "sample": ("sample.random", "sample.stratified"), "balance": ("sample.stratified",), "topk": ("filter.topk",),
-    "filter.empty": ("filter.length",), "filter.lang_generic": ("lang.detect", "filter.lang"), "clean": (), "annotate.difficulty": ("annotate.llm",),
-}  # fmt: skip
+    "dedup": ("dedup.exact", "dedup.minhash"),
+    "sample": ("sample.random", "sample.stratified"),
+    "balance": ("sample.stratified",),
+    "topk": ("filter.topk",),
+    "filter.empty": ("filter.length",),
+    "filter.lang_generic": ("lang.detect", "filter.lang"),
+    "clean": (),
+    "annotate.difficulty": ("annotate.llm",),
+}
 _FILTERS = re.compile(r"filter\w*|过滤|filtr\w*")
 
 

@@ -82,30 +82,56 @@ _WORDS = re.compile(
     r"caracter|turn|row|linha|fila))"
 )
 _HAN = re.compile(
-    r"(?P<column>[A-Za-z_]\w*)\s?(?:列|字段|分数?)?\s?(?P<words>大于等于|小于等于|大于|小于|高于|低于|不低于|不高于|等于|"
+    r"(?P<column>[A-Za-z_]\w*)\s?(?:列|字段|分数?)?\s?(?P<words>大于等于|小于等于|大于|小于|"
+    r"高于|低于|不低于|不高于|等于|"
     r"至少)\s?(?P<value>\d+(?:\.\d+)?)"
 )
 _SIGNS = {
-    "at least": ">=", "at most": "<=", "above": ">", "over": ">", "greater than": ">", "higher than": ">", "more than": ">", "below": "<", "under": "<", "less than": "<",
-    "lower than": "<", "equal to": "==", "equals": "==", "maior que": ">", "mayor que": ">", "acima de": ">", "por encima de": ">", "superior a": ">", "menor que": "<", "abaixo de": "<",
-    "por debajo de": "<", "inferior a": "<", "pelo menos": ">=", "al menos": ">=", "大于等于": ">=", "小于等于": "<=", "大于": ">", "小于": "<", "高于": ">", "低于": "<", "不低于": ">=",
-    "不高于": "<=", "等于": "==", "至少": ">=", "=": "==", "≥": ">=", "≤": "<=",
-}  # fmt: skip
+    "at least": ">=",
+    "at most": "<=",
+    "above": ">",
+    "over": ">",
+    "greater than": ">",
+    "higher than": ">",
+    "more than": ">",
+    "below": "<",
+    "under": "<",
+    "less than": "<",
+    "lower than": "<",
+    "equal to": "==",
+    "equals": "==",
+    "maior que": ">",
+    "mayor que": ">",
+    "acima de": ">",
+    "por encima de": ">",
+    "superior a": ">",
+    "menor que": "<",
+    "abaixo de": "<",
+    "por debajo de": "<",
+    "inferior a": "<",
+    "pelo menos": ">=",
+    "al menos": ">=",
+    "大于等于": ">=",
+    "小于等于": "<=",
+    "大于": ">",
+    "小于": "<",
+    "高于": ">",
+    "低于": "<",
+    "不低于": ">=",
+    "不高于": "<=",
+    "等于": "==",
+    "至少": ">=",
+    "=": "==",
+    "≥": ">=",
+    "≤": "<=",
+}
 
 
 def condition_nodes(reading: Reading) -> list[Node]:
     """One `filter.expr` from all conditions on columns; those that say what goes are negated."""
-    found: list[tuple[int, str]] = []
-    for match in _SYMBOLS.finditer(reading.request.text):
-        if not _taken(reading, match) and _comparable(match["sign"], match["value"]):
-            found.append((match.start(), _expression(reading, match, match["sign"])))
-    for pattern in (_WORDS, _HAN):
-        for match in pattern.finditer(reading.request.masked):
-            if not _taken(reading, match):
-                found.append((match.start(), _expression(reading, match, match["words"])))
+    found = _conditions(reading)
     if not found:
         return []
-    found = sorted(dict(found).items())
     expressions = [text for _, text in found]
     start = found[0][0]
     drops = polarity(reading.request, start, start) == "drop"
@@ -125,6 +151,22 @@ def condition_nodes(reading: Reading) -> list[Node]:
             reading.request.quote(start, start + 1),
         )
     ]
+
+
+def _conditions(reading: Reading) -> list[tuple[int, str]]:
+    """`(position, expression)` of every condition, in order."""
+    symbols = [
+        (match.start(), _expression(reading, match, match["sign"]))
+        for match in _SYMBOLS.finditer(reading.request.text)
+        if not _taken(reading, match) and _comparable(match["sign"], match["value"])
+    ]
+    words = [
+        (match.start(), _expression(reading, match, match["words"]))
+        for pattern in (_WORDS, _HAN)
+        for match in pattern.finditer(reading.request.masked)
+        if not _taken(reading, match)
+    ]
+    return sorted(dict(symbols + words).items())
 
 
 def _taken(reading: Reading, match: re.Match[str]) -> bool:

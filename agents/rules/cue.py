@@ -24,6 +24,6 @@ class Cue:
 
 def cue(capability: str, kind: Kind, *parts: str) -> Cue:
     """A cue from alternatives; a masked name counts as a word of its own."""
-    named = "".join((PATH, URL, QUOTED, NAME, MODEL))
+    named = f"{PATH}{URL}{QUOTED}{NAME}{MODEL}"
     spelled = (part.replace(r"\w+ ", rf"[\w{named}]+ ") for part in parts)
     return Cue(capability, kind, re.compile("|".join(spelled)))

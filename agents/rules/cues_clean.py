@@ -19,7 +19,8 @@ CUES: tuple[Cue, ...] = (
         r"quase[- ](?:iguais|identic\w*|duplicad\w*|repetid\w*)|(?:duplicat\w*|duplicad\w*|copias) "
         r"(?:aproximad\w*|proxim\w*|difus\w*|parecid\w*)|"
         r"casi[- ](?:iguales|identic\w*|duplicad\w*|repetid\w*)|muy parecid\w*|muito parecid\w*|"
-        r"近似重复\w*|模糊重复|近重复|高度相似|几乎(?:一样|相同|重复)|差不多一样|(?:just |mere )?copies of|相似(?:度)?(?:很高|过高|较高)",
+        r"近似重复\w*|模糊重复|近重复|高度相似|几乎(?:一样|相同|重复)|差不多一样|(?:just |mere "
+        r")?copies of|相似(?:度)?(?:很高|过高|较高)",
     ),
     cue(
         "dedup.exact",
@@ -67,7 +68,8 @@ CUES: tuple[Cue, ...] = (
         "defect",
         r"(?<!near )(?<!near-)(?<!exact )(?<!exact-)(?<!exactly )\b(?:duplicat\w*|dups?|dupes?|"
         r"doubles)\b|\bduplicad\w*|\brepetid\w*|\brepeated \w+|"
-        r"(?<!近似)(?<!模糊)(?<!近)(?<!完全)(?<!精确)(?<!语义)重复(?:的|项|数据|行|样本|问题|内容|题|指令|回答|提问|记录|文本|对话|句子|条目|文档|新闻)",
+        r"(?<!近似)(?<!模糊)(?<!近)(?<!完全)(?<!精确)(?<!语义)重复(?:的|项|数据|行|样本|问题|内容|"
+        r"题|指令|回答|提问|记录|文本|对话|句子|条目|文档|新闻)",
     ),
     cue(
         "text.fix_unicode",
@@ -197,7 +199,10 @@ CUES: tuple[Cue, ...] = (
     cue(
         "score.classifier",
         "defect",
-        r"\btoxic\w*|\bnsfw\b|hate speech|offensive|hateful|toxic[oa]s?|discurso de odio|ofensiv\w*|有毒|毒性|色情|暴力内容|仇恨",
+        (
+            r"\btoxic\w*|\bnsfw\b|hate speech|offensive|hateful|toxic[oa]s?|discurso de odio|"
+            r"ofensiv\w*|有毒|毒性|色情|暴力内容|仇恨"
+        ),
     ),
     cue("filter.perplexity", "operation", r"perplexit\w*|\bppl\b|kenlm|perplexidade|perplejidad|困惑度"),
     cue(

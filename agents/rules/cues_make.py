@@ -32,7 +32,8 @@ CUES: tuple[Cue, ...] = (
         "operation",
         (
             r"self-?instruct|(?:generate|create|make|write|synthesi[sz]e) (?:\w+ ){0,4}new "
-            r"(?:instructions?|tasks?)|auto-?instruct|自指令|(?:生成|扩充).{0,6}(?:新指令|新的指令|指令数据)|ger[ae]\w* "
+            r"(?:instructions?|tasks?)|auto-?instruct|自指令|(?:生成|扩充).{0,6}(?:新指令|新的指令|"
+            r"指令数据)|ger[ae]\w* "
             r"(?:\w+ ){0,3}(?:novas )?instruc\w+|gener[ae]\w* (?:\w+ ){0,3}(?:nuevas )?instruccion\w*"
         ),
     ),

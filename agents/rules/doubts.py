@@ -51,7 +51,8 @@ _VAGUE = re.compile(
     r"improve (?:it|the data|quality)|high[- ]quality|the important (?:ones|rows|parts)|"
     r"(?:os|as|los|las) (?:melhores|mejores|bons|buenos|boas|buenas|ruins|malos|malas)(?! \d)(?: "
     r"(?:dados|datos|exemplos|ejemplos|linhas|filas))?|dados bons|datos buenos|de (?:boa|alta|"
-    r"buena) (?:qualidade|calidad)|(?<!不)好的?(?:数据|样本)|不好的|坏(?:的)?(?:数据|样本)|(?:质量)?差的|没用的|高质量|优质|"
+    r"buena) (?:qualidade|calidad)|(?<!不)好的?(?:数据|样本)|不好的|坏(?:的)?(?:数据|样本)|"
+    r"(?:质量)?差的|没用的|高质量|优质|"
     r"弄好(?:一点)?|处理一下"
 )
 
@@ -103,23 +104,7 @@ def questions(
         ask("lossy", "lossy", ("sharegpt", "text"), what=_word(language))
     _ask_training(reading, ask)
     _ask_checks(reading, nodes, ask)
-    elsewhere = any(question.topic in {"destructive", "upload"} for question in asked) or any(
-        s.purpose == "output" for s in reading.sources
-    )
-    if not nodes and reading.training is None and not recipe and not elsewhere:
-        vague = _VAGUE.search(reading.request.masked)
-        ask(
-            "term",
-            "term" if vague else "nothing",
-            what=reading.request.text[vague.start() : vague.end()] if vague else "",
-        )
-    elif (
-        not elsewhere
-        and (vague := _VAGUE.search(reading.request.masked))
-        and not recipe
-        and not _settled(reading, nodes)
-    ):
-        ask("term", "term", ("filter.gopher_quality",), what=reading.request.text[vague.start() : vague.end()])
+    _ask_terms(reading, nodes, recipe, asked, ask)
     if not has_input:
         ask("input", "input")
     for name in unresolved:
@@ -129,6 +114,23 @@ def questions(
         if any(q.value >= 10**9 for q in reading.numbers):
             ask("engine", "engine", ("local", "ray", "spark"))
     return tuple(_distinct(asked))
+
+
+def _ask_terms(
+    reading: Reading, nodes: Sequence[Node], recipe: bool, asked: Sequence[Question], ask: AskFunction
+) -> None:
+    """Words without a meaning of their own, and requests in which no step was found."""
+    elsewhere = any(question.topic in {"destructive", "upload"} for question in asked) or any(
+        s.purpose == "output" for s in reading.sources
+    )
+    if recipe or elsewhere:
+        return
+    vague = _VAGUE.search(reading.request.masked)
+    what = reading.request.text[vague.start() : vague.end()] if vague else ""
+    if not nodes and reading.training is None:
+        ask("term", "term" if vague else "nothing", what=what)
+    elif vague and not _settled(reading, nodes):
+        ask("term", "term", ("filter.gopher_quality",), what=what)
 
 
 def _word(language: str) -> str:

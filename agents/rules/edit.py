@@ -80,7 +80,7 @@ class _Change:
         """The new draft."""
         found, _ = wished(self.reading)
         taken_out = {w.capability for w in found if self._is_removal(w)}
-        nodes = [n for n in build_nodes(self.reading, [w for w in found if not self._is_removal(w)], None)]
+        nodes = build_nodes(self.reading, [w for w in found if not self._is_removal(w)], None)
         banned = (*forbidden_ids(self.reading, found), *self._removed_ids(taken_out))
         for node in nodes:
             self._set(node)

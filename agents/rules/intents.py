@@ -63,27 +63,31 @@ def _named_only(request: Request, wanted: Wanted, found: list[Wanted]) -> bool:
     """Words that name data rather than a wish: paraphrases to drop, the format converted from."""
     before = request.masked[max(0, wanted.start - 24) : wanted.start]
     after = request.masked[wanted.end : wanted.end + 40]
-    if wanted.capability.startswith("dedup") and re.match(_BOTH_SIDES, after):
-        return True
-    if wanted.capability == "topk" and any(w.capability == "filter.perplexity" for w in found):
-        return True
-    if wanted.capability == "parse.html" and any(w.capability == "parse.pdf" for w in found):
-        return True
-    if wanted.capability == "augment.paraphrase":
-        return re.search(rf"(?:{DROP})\s*(?:the |any |all )*$", before) is not None
-    if wanted.capability == "synth.qa_from_doc":
+    others = {w.capability for w in found}
+    name = wanted.capability
+    if name == "synth.qa_from_doc":
         around = request.masked[request.sentence_at(wanted.start).start : wanted.end]
         each = re.match(r".{0,16}(?:\bper\b|\beach\b|\bpor\b|\bcada\b|每)", request.masked[wanted.end :])
         return not (re.search(_MAKING, around) or each)
-    if wanted.capability == "format.chat":
-        later = [w for w in found if w.capability in {"format.alpaca", "format.preference"} and w.start >= wanted.end]
-        between = request.masked[wanted.end : later[0].end] if later else ""
-        return (
-            bool(later)
-            and len(between) < 40
-            and re.search(r">|\b(?:to|into|para|a|em|en)\b|转|成|为", between) is not None
-        )
-    return False
+    if name == "format.chat":
+        return _converted_from(request, wanted, found)
+    return bool(
+        (name.startswith("dedup") and re.match(_BOTH_SIDES, after))
+        or (name == "topk" and "filter.perplexity" in others)
+        or (name == "parse.html" and "parse.pdf" in others)
+        or (name == "augment.paraphrase" and re.search(rf"(?:{DROP})\s*(?:the |any |all )*$", before))
+    )
+
+
+def _converted_from(request: Request, wanted: Wanted, found: list[Wanted]) -> bool:
+    """`sharegpt -> alpaca`: the first format is what there is."""
+    later = [w for w in found if w.capability in {"format.alpaca", "format.preference"} and w.start >= wanted.end]
+    between = request.masked[wanted.end : later[0].end] if later else ""
+    return (
+        bool(between)
+        and len(between) < 40
+        and re.search(r">|\b(?:to|into|para|a|em|en)\b|转|成|为", between) is not None
+    )
 
 
 def _inside(position: int, spans: Iterable[tuple[int, int]]) -> bool:

@@ -135,7 +135,9 @@ MESSAGES: Mapping[str, Mapping[str, str]] = {
     "nothing": {
         "en": "I found no step in that. What should happen to the data: filter, deduplicate, convert, sample, train?",
         "zh": "没有看出要做哪一步。想对数据做什么：过滤、去重、转换格式、抽样、训练？",
-        "pt": "Não encontrei nenhum passo. O que fazer com os dados: filtrar, deduplicar, converter, amostrar, treinar?",
+        "pt": (
+            "Não encontrei nenhum passo. O que fazer com os dados: filtrar, deduplicar, converter, amostrar, treinar?"
+        ),
         "es": "No encontré ningún paso. ¿Qué hacer con los datos: filtrar, deduplicar, convertir, muestrear, entrenar?",
     },
     "size": {

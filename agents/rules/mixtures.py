@@ -47,9 +47,27 @@ _STOP = frozenset(
 
 
 _ENGLISH = {
-    "代码": "code", "编程": "code", "数学": "math", "对话": "chat", "聊天": "chat", "通用": "general", "网页": "web", "书籍": "books", "图书": "books", "新闻": "news",
-    "百科": "wiki", "维基": "wiki", "法律": "law", "医疗": "medicine", "医学": "medicine", "金融": "finance", "英文": "en", "中文": "zh", "noticias": "news", "leis": "laws",
-}  # fmt: skip
+    "代码": "code",
+    "编程": "code",
+    "数学": "math",
+    "对话": "chat",
+    "聊天": "chat",
+    "通用": "general",
+    "网页": "web",
+    "书籍": "books",
+    "图书": "books",
+    "新闻": "news",
+    "百科": "wiki",
+    "维基": "wiki",
+    "法律": "law",
+    "医疗": "medicine",
+    "医学": "medicine",
+    "金融": "finance",
+    "英文": "en",
+    "中文": "zh",
+    "noticias": "news",
+    "leis": "laws",
+}
 """Domain names that make readable ids."""
 
 
@@ -101,7 +119,10 @@ def _listed(text: str, count: int) -> list[str]:
     name = r"(?:[a-z_]\w*|[一-鿿]{1,4}?)"
     joint = r"\s*(?:,|/|\band\b|\be\b|\by\b|和|与|及)\s*"
     found = re.search(
-        rf"(?:混合|合并|配比|\bmix\w*|\bof\b|\bde\b)?\s*({name}(?:{joint}{name}){{{count - 1}}})(?=数据|语料|\s|[,.;]|$)",
+        (
+            rf"(?:混合|合并|配比|\bmix\w*|\bof\b|"
+            rf"\bde\b)?\s*({name}(?:{joint}{name}){{{count - 1}}})(?=数据|语料|\s|[,.;]|$)"
+        ),
         text,
     )
     if not found:

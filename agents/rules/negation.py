@@ -18,7 +18,10 @@ _VERBAL = {
     ),
     "pt": r"\b(?:nao|nunca|jamais|evit\w+|pul[ae]\w*|dispens\w+|em vez de|ao inves de|nem|nada de)\b",
     "es": r"\b(?:no|nunca|jamas|evit\w+|salt[ae]\w*|omit\w+|en vez de|en lugar de|ni|nada de)\b",
-    "zh": r"不要|不用|不需要|不必|无需|无须|不想|不做|不能|别(?!人|的)|勿|跳过|先不|不(?=去重|过滤|翻译|训练|改写|删|动|抽样|采样|切|混)",
+    "zh": (
+        r"不要|不用|不需要|不必|无需|无须|不想|不做|不能|别(?!人|的)|勿|跳过|先不|不(?=去重|过滤|"
+        r"翻译|训练|改写|删|动|抽样|采样|切|混)"
+    ),
 }
 _DETERMINER = {
     "en": r"\b(?:no|without|zero|neither|nor|any more)\b",
@@ -28,7 +31,8 @@ _DETERMINER = {
 }
 _NOT_NEGATIVE = re.compile(
     r"\bnot (?:just|only|merely)\b|\bno (?:more|less|fewer|later|longer) than\b|\bnot more than\b|"
-    r"\bno (?:minimo|maximo)\b|\bnao so\b|\bno solo\b|不仅|不只|不超过|不少于|不低于|不多于|不小于|不一致|不同|不对|不到"
+    r"\bno (?:minimo|maximo)\b|\bnao so\b|\bno solo\b|不仅|不只|不超过|不少于|不低于|不多于|"
+    r"不小于|不一致|不同|不对|不到"
 )
 _CONTRAST = re.compile(
     r"\b(?:but|however|just|only|mas|porem|so|apenas|somente|pero|solo|solamente|sino|and then)\b|但|只|而是|就"
@@ -58,7 +62,8 @@ _KEEP_ROWS = re.compile(
     r")?(?:borr|elimin|quit|perd|descart)\w* (?:ningun\w* |las |los |filas?|nada )*(?:filas?|"
     r"registros?|ejemplos?|muestras?|datos|lineas?|nada)"
     r"|(?:conserv|mant)\w+ todas las filas|(?:不要|不能|别|不可以?|不)(?:删除?|丢弃?|去掉|减少|移除)(?:任何|掉|一|"
-    r"数据)?(?:行|条|数据|样本|记录)|(?:一条|一行|行数?)(?:都|也)?(?:不要|不能|别|不)(?:删|丢|少|变)|保留(?:所有|全部)(?:的)?(?:行|数据|"
+    r"数据)?(?:行|条|数据|样本|记录)|(?:一条|一行|行数?)(?:都|也)?(?:不要|不能|别|不)(?:删|丢|"
+    r"少|变)|保留(?:所有|全部)(?:的)?(?:行|数据|"
     r"样本|记录)"
 )
 _READ_ONLY = re.compile(

@@ -1,6 +1,6 @@
 """Numbers in a request: value, unit, comparison, and where they stand.
 
-Reads `5,000`, `20k`, `0,85` (Portuguese, Spanish), `1.2e-4`, `15 %`, `百分之二十`, `三轮`, `two`, `50M tokens`, `13-gram`.
+Reads `5,000`, `20k`, `0,85` (Portuguese, Spanish), `1.2e-4`, `15 %`, `百分之二十`, `三轮`, `two`, `50M tokens`.
 A comma or point before three digits separates thousands or decimals by the language of the request.
 """
 
@@ -31,7 +31,8 @@ _HAN_NUMBER = r"[零一二两三四五六七八九十百千万]+"
 _NUMBER_RE = re.compile(
     r"(?<![\w.])(?P<num>\d+(?:\.\d+)?e[-+]?\d+|\d{1,3}(?:,\d{3})+(?:\.\d+)?|"
     r"\d{1,3}(?:\.\d{3})+(?:,\d+)?|\d+[.,]\d+|\d+|\.\d+)"
-    r"(?:\s?(?P<scale>k|mil|thousand|million|milhoes|milhao|millones|millon|billion|bilhoes|mi|m|b|百万|千|万|亿)(?![a-z]))?"
+    r"(?:\s?(?P<scale>k|mil|thousand|million|milhoes|milhao|millones|millon|billion|bilhoes|"
+    r"mi|m|b|百万|千|万|亿)(?![a-z]))?"
 )
 _NUMBER_AFTER_HAN_RE = re.compile(r"(?<=[一-鿿])(?P<num>\d+(?:\.\d+)?)(?:\s?(?P<scale>k|m|b|百万|千|万|亿)(?![a-z]))?")
 _WORD_RE = re.compile(rf"(?<![a-z])(?P<word>{'|'.join(sorted(_WORDS, key=len, reverse=True))})(?![a-z])")
@@ -50,42 +51,77 @@ UNITS: tuple[tuple[str, str], ...] = (
     ("tokens", r"\s?-?(?:tokens?|个?token|个?词元)"),
     ("turns", r"\s?-?(?:turns?|turnos?|rounds? of (?:dialog|conversation)\w*|轮(?:以上|以下|对话|的|$|,)?)"),
     ("epochs", r"\s?-?(?:epochs?|epocas?|passes over|个?epoch|个?轮次)"),
-    ("warmup", (r"\s?-?(?:warm-?\s?up steps?|steps? (?:of )?warm-?\s?up|passos de (?:warmup|aquecimento)|"
-         r"pasos de (?:warmup|calentamiento))")),
+    (
+        "warmup",
+        (
+            r"\s?-?(?:warm-?\s?up steps?|steps? (?:of )?warm-?\s?up|passos de (?:warmup|aquecimento)|"
+            r"pasos de (?:warmup|calentamiento))"
+        ),
+    ),
     ("steps", r"\s?-?(?:(?:training |optimizer |optimiser )?steps?|passos?|pasos?|iterations?|iters?|iterac\w+|步)"),
-    ("rounds", (r"\s?-?(?:rounds?|rodadas?|rondas?|updates?|refreshes|selections|actualizaciones|atualizac\w+|"
-         r"times|vezes|veces|次|遍)")),
+    (
+        "rounds",
+        (
+            r"\s?-?(?:rounds?|rodadas?|rondas?|updates?|refreshes|selections|actualizaciones|atualizac\w+|"
+            r"times|vezes|veces|次|遍)"
+        ),
+    ),
     ("permutations", r"\s?-?(?:permutations?|perms?|hash(?:es)?(?: functions)?|permutac\w+|个?哈希(?:函数)?)"),
     ("bands", r"\s?-?(?:bands?|bandas?)"),
     ("votes", r"\s?-?(?:votes?|votos?|票)"),
-    ("rows", r"\s?-?(?:(?:random |rarest |best |top |unique |different |aleatori\w+ |new |raw )*"
-             r"(?:rows?|samples?|examples?|records?|docs?|documents?|linhas?|filas?|exemplos?|ejemplos?|"
-         r"registros?|amostras?|"
-             r"muestras?|instructions?|instruc\w+|pairs?|pares|texts?|questions?|problems?|intents?|"
-         r"entries|items|lines?|"
-             r"documentos?|perguntas?|preguntas?|conversations?|conversas?|conversaciones)|条|行|个?样本|篇|个?例子|份)"),
+    (
+        "rows",
+        (
+            r"\s?-?(?:(?:random |rarest |best |top |unique |different |aleatori\w+ |new |raw )*"
+            r"(?:rows?|samples?|examples?|records?|docs?|documents?|linhas?|filas?|exemplos?|ejemplos?|"
+            r"registros?|amostras?|"
+            r"muestras?|instructions?|instruc\w+|pairs?|pares|texts?|questions?|problems?|intents?|"
+            r"entries|items|lines?|"
+            r"documentos?|perguntas?|preguntas?|conversations?|conversas?|conversaciones)|条|行|个?样本|篇|个?例子|份)"
+        ),
+    ),
     ("dims", r"\s?-?(?:dims?|dimensions?|dimens\w+|d\b|维)"),
     ("money", r"\s?-?(?:usd|dollars?|dolar(?:es)?|\$|eur|euros?|美元|美金)"),
     ("minutes", r"\s?-?(?:minutes?|mins?|minutos?|分钟)"),
-)  # fmt: skip
+)
 _UNIT_RE = tuple((unit, re.compile(pattern)) for unit, pattern in UNITS)
 
 _BEFORE = (
-    ("le", r"(?:at most|no more than|not more than|up to|max(?:imum)?(?:imo|ima)?(?: of| de)?|<=|≤|no "
-         r"maximo|ate|como (?:maximo|mucho)|a lo sumo|hasta|"
-           r"不超过|最多|至多|不多于|上限|最大)"),
-    ("ge", r"(?:at least|no (?:less|fewer) than|min(?:imum|imo|ima)?\.?(?: of| de)?|>=|≥|no minimo|pelo "
-         r"menos|ao menos|al menos|como minimo|por lo menos|"
-           r"至少|不少于|不低于|最少|最低|不小于|下限)"),
-    ("lt", r"(?:less than|fewer than|shorter than|smaller than|lower than|under|below|<|menos de|"
-         r"men(?:or|ores) (?:que|do que|de|a)|"
-           r"mais (?:curt\w+|baix\w+) (?:que|do que)|mas (?:cort\w+|baj\w+) (?:que|de)|abaixo de|debajo "
-         r"de|inferior(?:es)? a|少于|低于|小于|不足|不到|短于|不满)"),
-    ("gt", r"(?:more than|longer than|larger than|greater than|higher than|over|above|exceed\w*|>|mais "
-         r"de|maior(?:es)? (?:que|do que)|mais long\w+ (?:que|do que)|"
-           r"acima de|mas de|mayor(?:es)? (?:que|de|a)|mas larg\w+ (?:que|de)|por encima de|"
-         r"superior(?:es)? a|超过|多于|大于|高于|长于|超出)"),
-)  # fmt: skip
+    (
+        "le",
+        (
+            r"(?:at most|no more than|not more than|up to|max(?:imum)?(?:imo|ima)?(?: of| de)?|<=|≤|no "
+            r"maximo|ate|como (?:maximo|mucho)|a lo sumo|hasta|"
+            r"不超过|最多|至多|不多于|上限|最大)"
+        ),
+    ),
+    (
+        "ge",
+        (
+            r"(?:at least|no (?:less|fewer) than|min(?:imum|imo|ima)?\.?(?: of| de)?|>=|≥|no minimo|pelo "
+            r"menos|ao menos|al menos|como minimo|por lo menos|"
+            r"至少|不少于|不低于|最少|最低|不小于|下限)"
+        ),
+    ),
+    (
+        "lt",
+        (
+            r"(?:less than|fewer than|shorter than|smaller than|lower than|under|below|<|menos de|"
+            r"men(?:or|ores) (?:que|do que|de|a)|"
+            r"mais (?:curt\w+|baix\w+) (?:que|do que)|mas (?:cort\w+|baj\w+) (?:que|de)|abaixo de|debajo "
+            r"de|inferior(?:es)? a|少于|低于|小于|不足|不到|短于|不满)"
+        ),
+    ),
+    (
+        "gt",
+        (
+            r"(?:more than|longer than|larger than|greater than|higher than|over|above|exceed\w*|>|mais "
+            r"de|maior(?:es)? (?:que|do que)|mais long\w+ (?:que|do que)|"
+            r"acima de|mas de|mayor(?:es)? (?:que|de|a)|mas larg\w+ (?:que|de)|por encima de|"
+            r"superior(?:es)? a|超过|多于|大于|高于|长于|超出)"
+        ),
+    ),
+)
 _BEFORE_RE = tuple(
     (
         sign,
@@ -94,12 +130,17 @@ _BEFORE_RE = tuple(
     for sign, pattern in _BEFORE
 )
 _AFTER = (
-    ("ge", (r"\s?(?:\w+ )?(?:or (?:more|above|higher|better|longer|greater)|and (?:up|above|more|over)|ou "
-         r"mais|o mas\b|para cima|en adelante|分?或以上|分?及以上|分?以上)|\+")),
+    (
+        "ge",
+        (
+            r"\s?(?:\w+ )?(?:or (?:more|above|higher|better|longer|greater)|and (?:up|above|more|over)|ou "
+            r"mais|o mas\b|para cima|en adelante|分?或以上|分?及以上|分?以上)|\+"
+        ),
+    ),
     ("lt", r"\s?(?:or (?:less|fewer|below|shorter|lower)|ou menos|o menos\b|以下)"),
     ("le", r"\s?(?:max(?:imum|imo)?\b|以内|之内|tops\b|no maximo|como maximo)"),
     ("ge", r"\s?(?:min(?:imum|imo)?\b|no minimo|como minimo)"),
-)  # fmt: skip
+)
 _AFTER_RE = tuple((sign, re.compile(pattern)) for sign, pattern in _AFTER)
 
 
@@ -135,28 +176,43 @@ def quantities(request: Request) -> tuple[Quantity, ...]:
         value = _value(match["num"], match["scale"], request.language)
         found.setdefault(match.start(), _placed(text, value, match.start(), match.end()))
     found = {start: quantity for start, quantity in found.items() if not _one_per(text, quantity)}
-    for match in _FRACTION_RE.finditer(text):
-        part, whole = int(match["part"]), int(match["whole"])
-        if 0 < part < whole:
-            found = {start: q for start, q in found.items() if not match.start() <= start < match.end()}
-            found[match.start()] = Quantity(round(100 * part / whole, 6), "percent", "", match.start(), match.end())
+    for quantity in _shares(text):
+        found = {start: q for start, q in found.items() if not quantity.start <= start < quantity.end}
+        found[quantity.start] = quantity
+    for quantity in (*_han_numbers(text), *_spelled(text, request.language)):
+        if not any(q.start <= quantity.start < q.end for q in found.values()):
+            found[quantity.start] = quantity
+    return tuple(found[start] for start in sorted(found))
+
+
+def _shares(text: str) -> list[Quantity]:
+    """`1/10 of`, 百分之二十: percentages that are not written with a sign."""
+    found = [
+        Quantity(round(100 * int(m["part"]) / int(m["whole"]), 6), "percent", "", m.start(), m.end())
+        for m in _FRACTION_RE.finditer(text)
+        if 0 < int(m["part"]) < int(m["whole"])
+    ]
     for match in _PERCENT_HAN_RE.finditer(text):
-        value = float(match["num"]) if match["num"][0].isdigit() else _han(match["num"])
-        whole = int(value) if value == int(value) else value
-        found = {start: q for start, q in found.items() if not match.start() <= start < match.end()}
-        found[match.start()] = replace(_placed(text, whole, match.start(), match.end()), unit="percent")
-    for match in _HAN_RE.finditer(text):
-        if not any(q.start <= match.start() < q.end for q in found.values()):
-            found[match.start()] = _placed(text, _han(match["han"]), match.start(), match.end())
+        value = float(match["num"]) if match["num"][0].isdigit() else float(_han(match["num"]))
+        placed = _placed(text, int(value) if value == int(value) else value, match.start(), match.end())
+        found.append(replace(placed, unit="percent"))
+    return found
+
+
+def _han_numbers(text: str) -> list[Quantity]:
+    return [_placed(text, _han(match["han"]), match.start(), match.end()) for match in _HAN_RE.finditer(text)]
+
+
+def _spelled(text: str, language: str) -> list[Quantity]:
+    """Number words with a unit, with `per`, or that are a count by themselves (`twice`)."""
+    found = []
     for match in _WORD_RE.finditer(text):
-        if match["word"] in _FOREIGN.get(request.language, ()):
-            continue
         quantity = _placed(text, _WORDS[match["word"]], match.start(), match.end())
         per = re.match(r"\s*(?:per|for each|each|por|a cada|para cada|de cada)\b", text[match.end() :])
-        if quantity.unit or per or match["word"] in {"once", "twice", "thrice"}:
-            if not _one_per(text, quantity):
-                found.setdefault(match.start(), replace(quantity, unit=quantity.unit or ("" if per else "rounds")))
-    return tuple(found[start] for start in sorted(found))
+        counts = quantity.unit or per or match["word"] in {"once", "twice", "thrice"}
+        if counts and match["word"] not in _FOREIGN.get(language, ()) and not _one_per(text, quantity):
+            found.append(replace(quantity, unit=quantity.unit or ("" if per else "rounds")))
+    return found
 
 
 def _one_per(text: str, quantity: Quantity) -> bool:
@@ -212,9 +268,7 @@ def _placed(text: str, value: Number, start: int, end: int) -> Quantity:
             break
     if unit == "tenths":
         unit, value = "percent", value * 10
-    spoken = re.search(r"(?:训练|微调)[^。;,，]*$", text[max(0, start - 40) : start]) and text[end : end + 2] not in {
-        "对话"
-    }
+    spoken = re.search(r"(?:训练|微调)[^。;,，]*$", text[max(0, start - 40) : start]) and text[end : end + 2] != "对话"
     if (
         unit == "turns"
         and spoken

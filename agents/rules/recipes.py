@@ -5,6 +5,7 @@ usual settings of its kind. What the request says wins over the recipe, and what
 """
 
 import re
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
 from importlib import resources
@@ -95,7 +96,7 @@ def matching_recipe(reading: Reading, usual: re.Match[str] | None) -> Match | No
 
 
 def recipe_nodes(match: Match, reading: Reading) -> list[Node]:
-    """The recipe's steps as nodes, columns filled in from the inspection; optional ones without a column are left out."""
+    """The recipe's steps as nodes, columns filled in; optional ones without a column are left out."""
     nodes = []
     for step in match.recipe.steps:
         if step.operator not in CAPABILITIES:
@@ -121,25 +122,22 @@ def _has_role(reading: Reading, roles: str) -> bool:
 
 
 def _filled(value: Any, reading: Reading) -> Any:
+    """A parameter with its `@` names replaced; None when the file has no such column."""
     if isinstance(value, list):
         found = [_filled(item, reading) for item in value]
         return list(dict.fromkeys(item for item in found if item)) or None
-    if value == "@text":
-        return (reading.text() or ("text",))[0]
-    if value == "@texts":
-        return list(reading.text() or ("text",))
-    if value == "@benchmarks":
-        return benchmark_keys(reading) or None
-    if value == "@gold":
-        return gold_column(reading)
-    if value == "@languages":
-        codes = [code for _, code in reading.languages]
-        return codes or None
-    if isinstance(value, str) and value.startswith("@"):
-        return next(
-            (column for role in value[1:].split("|") if (column := column_for(_role(role), reading.facts))), None
-        )
-    return value
+    if not isinstance(value, str) or not value.startswith("@"):
+        return value
+    named: dict[str, Callable[[], Any]] = {
+        "@text": lambda: (reading.text() or ("text",))[0],
+        "@texts": lambda: list(reading.text() or ("text",)),
+        "@benchmarks": lambda: benchmark_keys(reading) or None,
+        "@gold": lambda: gold_column(reading),
+        "@languages": lambda: [code for _, code in reading.languages] or None,
+    }
+    if value in named:
+        return named[value]()
+    return next((column for role in value[1:].split("|") if (column := column_for(_role(role), reading.facts))), None)
 
 
 def benchmark_keys(reading: Reading) -> list[str]:

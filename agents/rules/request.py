@@ -39,7 +39,10 @@ _PATH_RE = re.compile(
     re.IGNORECASE,
 )
 _URL_RE = re.compile(
-    r"(?:https?|ftp|s3|gs|hf|ssh|sftp|azure|hdfs|postgres(?:ql)?|mysql)://[^\s,;，。；、)）\"'“”]+|www\.[^\s,;，。；、]+",
+    (
+        r"(?:https?|ftp|s3|gs|hf|ssh|sftp|azure|hdfs|postgres(?:ql)?|"
+        r"mysql)://[^\s,;，。；、)）\"'“”]+|www\.[^\s,;，。；、]+"
+    ),
     re.IGNORECASE,
 )
 _QUOTED_RE = re.compile(

@@ -20,7 +20,7 @@ _TOKEN_RE = re.compile(
     r"eyJ[A-Za-z0-9_\-]{8,}\.[A-Za-z0-9_\-]{8,}\.?[A-Za-z0-9_\-]*"
     r"|-----BEGIN[A-Z ]*PRIVATE KEY-----[\s\S]*?(?:-----END[A-Z ]*PRIVATE KEY-----|$)|(?<=://)[^\s/:@]+:[^\s/@]+(?=@)"
 )
-_SECRET_WORD = (
+_NAMES_OF_KEYS = (
     r"(?:api[-_ ]?keys?|access[-_ ]?keys?|secret[-_ ]?keys?|secrets?|passwords?|passwd|pwd|"
     r"pass-?phrase|bearer|auth(?:entication|orization)? tokens?|access[-_ ]tokens?|"
     r"api[-_ ]?tokens?|hf[-_ ]?tokens?|my tokens?|the tokens?|credentials?|chaves? (?:de |da "
@@ -29,7 +29,7 @@ _SECRET_WORD = (
 )
 _WORD_RE = re.compile(
     (
-        rf"({_SECRET_WORD})(\s*(?:is|are|=|:|：|é|es|是|为|to use is|->|\(|with|for it is|here is|"
+        rf"({_NAMES_OF_KEYS})(\s*(?:is|are|=|:|：|é|es|是|为|to use is|->|\(|with|for it is|here is|"
         rf"[A-Za-z]+\s+(?:is|es|é))\s*[:=]?\s*[\"'`“]?)([^\s\"'`”,;，。；]{{4,}})"
     ),
     re.IGNORECASE,
@@ -122,7 +122,8 @@ _MEDIA_FILE = re.compile(
 _HARM = re.compile(
     r"\bphishing\b|\bmalware\b|ransomware|key-?logger|\bspyware\b|deep-?fake|de-?anonymi[sz]\w*|"
     r"re-?identif\w*|reidentific\w*|desanonimiz\w*|\bscam (?:emails?|messages?|calls?)|fake "
-    r"reviews?|resenas falsas|avaliacoes falsas|虚假(?:评论|好评)|刷(?:单|好评)|钓鱼邮件|去匿名|重新识别(?:用户|身份)|反匿名"
+    r"reviews?|resenas falsas|avaliacoes falsas|虚假(?:评论|好评)|刷(?:单|好评)|钓鱼邮件|"
+    r"去匿名|重新识别(?:用户|身份)|反匿名"
 )
 _CODE = re.compile(
     r"os\.system|subprocess|rm -rf|\beval\(|\bexec\(|__import__|!!python|\blambda\b \w+ ?:|"
@@ -164,30 +165,27 @@ def refusals(reading: Reading, had_secret: bool) -> tuple[Refusal, ...]:
 
     for path in outside_paths(reading):
         decline("DM-AGENT-102", path, "copy the file into the project, or name it with -i")
-    if pirated := _PIRATED.search(text):
-        decline(
-            "DM-AGENT-103",
-            reading.request.quote(*pirated.span()),
-            "use sources you may use: public domain, licensed, or your own",
-        )
-    if (collecting := _COLLECTING.search(text)) and not _OWN.search(text):
-        decline(
-            "DM-AGENT-104", reading.request.quote(*collecting.span()), "use data people agreed to give, with pii.redact"
-        )
-    if hiding := _HIDING.search(text):
-        decline(
-            "DM-AGENT-105", reading.request.quote(*hiding.span()), "keep source and licence as columns of the data card"
-        )
+    words: tuple[tuple[RefusalCode, re.Match[str] | None, str], ...] = (
+        ("DM-AGENT-103", _PIRATED.search(text), "use sources you may use: public domain, licensed, or your own"),
+        (
+            "DM-AGENT-104",
+            None if _OWN.search(text) else _COLLECTING.search(text),
+            "use data people agreed to give, with pii.redact",
+        ),
+        ("DM-AGENT-105", _HIDING.search(text), "keep source and licence as columns of the data card"),
+        (
+            "DM-AGENT-109",
+            _HARM.search(text) or _CODE.search(reading.request.folded),
+            "describe the data step you need with the catalogue: datamill ops list",
+        ),
+    )
+    for code, match, alternative in words:
+        if match:
+            decline(code, reading.request.quote(*match.span()), alternative)
     if (test := test_target(reading)) is not None:
         decline("DM-AGENT-101", test, "aim at the development or training split of the same benchmark")
     if (medium := _medium(reading)) is not None:
         decline("DM-AGENT-108", medium, "give a transcript or captions as text and the same request works on those")
-    if harm := _HARM.search(text) or _CODE.search(reading.request.folded):
-        decline(
-            "DM-AGENT-109",
-            reading.request.quote(*harm.span()),
-            "describe the data step you need with the catalogue: datamill ops list",
-        )
     if had_secret:
         decline("DM-AGENT-106", REDACTED, "put it into the environment and name it as ${env.NAME}")
     if had_secret and (place := upload_place(reading)):

@@ -76,7 +76,8 @@ _TARGET = re.compile(
     r"(?:(?:set|dataset|data|conjunto|is|are|being|=|:|at|on|to|集|为|是|the|o|a|el|la|de|as|será|sera)\s*){0,4}$"
 )
 _TARGET_AFTER = re.compile(
-    r"^\s*(?:set |split |\w+ )?(?:as|como|is|being|作为|为|当)\s*(?:a |the |o |el |nosso |our )*(?:target|alvo|objetivo|目标)"
+    r"^\s*(?:set |split |\w+ )?(?:as|como|is|being|作为|为|当)\s*(?:a |the |o |el |nosso |our "
+    r")*(?:target|alvo|objetivo|目标)"
 )
 _EVAL = re.compile(
     r"(?:eval\w*|test(?:e|s|ing)?(?: set| questions?)?|benchmark\w*|held-?out|validat\w*|"
@@ -91,7 +92,8 @@ _DELETE = re.compile(
     r"文件夹?)*\s*$"
 )
 _COLUMN_BEFORE = re.compile(
-    r"(?:columns?|fields?|colunas?|columnas?|campos?|by|por|列|字段|按|called|named)\s*(?:the |o |a |el |la )?\s*[:=]?\s*$"
+    r"(?:columns?|fields?|colunas?|columnas?|campos?|by|por|列|字段|按|called|named)\s*(?:the "
+    r"|o |a |el |la )?\s*[:=]?\s*$"
 )
 _COLUMN_AFTER = re.compile(r"^\s*(?:columns?|fields?|colunas?|columnas?|campos?|列|字段)")
 
@@ -137,36 +139,30 @@ def sources(request: Request) -> tuple[Source, ...]:
 
 def _purpose(request: Request, start: int, end: int) -> Purpose:
     text = request.masked
-    clause = request.sentence_at(start)
-    before = text[max(clause.start, start - 60) : start].rsplit(PATH, 1)[-1]
-    after = text[end : end + 40]
-    if _TARGET_AFTER.search(after) or _TARGET.search(before):
-        return "target"
-    if _DELETE.search(before):
-        return "delete"
-    if re.search(r"^(?:\./)?(?:out|outputs?|saida|salida|results?|exports?)/", text_of(request, start, end)):
-        return "output"
-    if _EVAL.search(before):
-        return "eval"
-    if _AGAINST.search(before) or re.search(r"^\s*(?:里)?(?:已有|已经有|重复的)", after):
-        return "against"
-    if _is_object(before, after):
-        return "input"
-    if _OUTPUT_BEFORE.search(before) or (
-        _PLAIN_TO.search(before) and not _NOT_TO.search(before) and _is_later_path(request, start)
-    ):
-        return "output"
-    if re.search(
-        r"(?:^|[/_.-])(?:eval|test|dev|val|validation|heldout|benchmark)(?:[/_.-]|$)", text_of(request, start, end)
-    ):
-        return "eval"
-    return "input"
+    sentence = request.sentence_at(start)
+    before = text[max(sentence.start, start - 60) : start].rsplit(PATH, 1)[-1]
+    after, name = text[end : end + 40], text_of(request, start, end)
+    to = _PLAIN_TO.search(before) and not _NOT_TO.search(before) and _is_later_path(request, start)
+    rules: tuple[tuple[Purpose, object], ...] = (
+        ("target", _TARGET_AFTER.search(after) or _TARGET.search(before)),
+        ("delete", _DELETE.search(before)),
+        ("output", re.search(r"^(?:\./)?(?:out|outputs?|saida|salida|results?|exports?)/", name)),
+        ("eval", _EVAL.search(before)),
+        ("against", _AGAINST.search(before) or re.search(r"^\s*(?:里)?(?:已有|已经有|重复的)", after)),
+        ("input", _is_object(before, after)),
+        ("output", _OUTPUT_BEFORE.search(before) or to),
+        ("eval", re.search(r"(?:^|[/_.-])(?:eval|test|dev|val|validation|heldout|benchmark)(?:[/_.-]|$)", name)),
+    )
+    return next((purpose for purpose, holds in rules if holds), "input")
 
 
 def _is_object(before: str, after: str) -> bool:
     """`export prefs.jsonl as pairs`: the file is what is written from, not where to."""
     direct = re.search(
-        r"\b(?:export\w*|sav\w*|writ\w*|convert\w*|exporta\w*|salv\w*|guard\w*)\s+(?:the |o |el |file )?$|(?:导出|转换)\s*$",
+        (
+            r"\b(?:export\w*|sav\w*|writ\w*|convert\w*|exporta\w*|salv\w*|guard\w*)\s+(?:the |o |el |"
+            r"file )?$|(?:导出|转换)\s*$"
+        ),
         before,
     )
     return (

@@ -119,7 +119,10 @@ def build_exact(reading: Reading, wanted: Wanted) -> list[Node]:
     columns = reading.columns_near(wanted) or reading.text()
     params: dict[str, Any] = {"columns": list(columns) or None, "keep": keep_rule(reading)}
     if re.search(
-        r"case[- ]?insensitive\w*|ignor\w+ (?:the )?case|ignorando maiuscul\w*|sin distinguir mayuscul\w*|不区分大小写|忽略大小写",
+        (
+            r"case[- ]?insensitive\w*|ignor\w+ (?:the )?case|ignorando maiuscul\w*|sin distinguir "
+            r"mayuscul\w*|不区分大小写|忽略大小写"
+        ),
         reading.request.masked,
     ):
         params["casefold"] = True

@@ -128,7 +128,9 @@ _PART = re.compile(r"\s*(?:part|portion|subset|rows|half|documents|docs|section|
 
 def language_nodes(reading: Reading) -> list[Node]:
     """`lang.detect` and `filter.lang` (or an expression, when languages are to be left out)."""
-    allow, deny, first = [], [], -1
+    allow: list[str] = []
+    deny: list[str] = []
+    first = -1
     for position, code, stand in _stands(reading):
         if stand:
             (allow if stand == "keep" else deny).append(code)
@@ -185,6 +187,16 @@ def _stands(reading: Reading) -> list[tuple[int, str, str]]:
     return found
 
 
+_OTHER_THAN = re.compile(
+    r"(?:non-?|not (?:in )?|isn'?t (?:in )?|aren'?t (?:in )?|other than |except |outside |"
+    r"nao (?:seja\w* |esteja\w* em |for\w* |em )?|que no (?:sea\w*|este\w*)(?: en)? |no |fuera de |fora do |"
+    r"difer\w+ de |distint\w+ de|非|不是|除了?)(?:the |el |o |em |en )?$"
+)
+_LISTED_OTHER = re.compile(
+    r"(?:non-?\w+|not \w+|que no \w+(?: en)? \w+|nao \w+ \w+|不是\w+|非\w+)\s*(?:,|or|nor|ou|o|ni|或|和)\s*$"
+)
+
+
 def _stand(reading: Reading, position: int) -> str:
     """`keep`, `drop` or nothing for a language named at `position`."""
     request = reading.request
@@ -195,42 +207,17 @@ def _stand(reading: Reading, position: int) -> str:
     name_end = position + 3
     while name_end < len(text) and text[name_end].isalpha():
         name_end += 1
-    if _PART.match(text[name_end : name_end + 12]) and re.search(
-        r"\b(?:the|na|no|la|a|parte|in|on)\b|对|把", text[clause.start : position]
-    ):
-        return (
-            "keep"
-            if re.search(ONLY + "|" + KEEP, text[clause.start : position])
-            and "leave" not in text[clause.start : position]
-            else ""
-        )
-    inside = text[clause.start : clause.end]
-    if re.search(
-        (
-            r"(?:non-?|not (?:in )?|isn'?t (?:in )?|aren'?t (?:in )?|other than |except |outside |nao "
-            r"(?:seja\w* |esteja\w* em |for\w* |em )?|que no (?:sea\w*|este\w*)(?: en)? |no |fuera de |"
-            r"fora do |difer\w+ de |distint\w+ de|非|不是|除了?)(?:the |el |o |em |en )?$"
-        ),
-        text[max(0, position - 26) : position],
-    ):
-        return "keep"
-    listed = re.search(
-        r"(?:non-?\w+|not \w+|que no \w+(?: en)? \w+|nao \w+ \w+|不是\w+|非\w+)\s*(?:,|or|nor|ou|o|ni|或|和)\s*$",
-        text[clause.start : position],
-    )
-    if listed:
+    within, inside = text[clause.start : position], text[clause.start : clause.end]
+    if _PART.match(text[name_end : name_end + 12]) and re.search(r"\b(?:the|na|no|la|a|parte|in|on)\b|对|把", within):
+        return "keep" if re.search(f"{ONLY}|{KEEP}", within) and "leave" not in within else ""
+    if _OTHER_THAN.search(text[max(0, position - 26) : position]) or _LISTED_OTHER.search(within):
         return "keep"
     if re.search(ONLY, inside):
         return "keep"
-    verb = polarity(request, position, name_end)
-    nearby = re.search(rf"(?:{DROP})[^,;.]*$", text[clause.start : position]) or re.search(
-        rf"(?:{KEEP})[^,;.]*$", text[clause.start : position]
-    )
+    nearby = re.search(rf"(?:{DROP}|{KEEP})[^,;.]*$", within)
     if nearby is None and request.language == "zh":
         nearby = re.search(f"{DROP}|{KEEP}", inside)
-    if nearby is None:
-        return _inherited_stand(reading, position, clause.start)
-    return verb
+    return polarity(request, position, name_end) if nearby else _inherited_stand(reading, position, clause.start)
 
 
 def _last_translation(before: str) -> int:
@@ -262,7 +249,10 @@ def pii_nodes(reading: Reading) -> list[Node]:
     spots = {
         kind: match for kind, pattern in PII_ENTITIES.items() if (match := re.search(rf"(?<![a-z])(?:{pattern})", text))
     }
-    verbs = rf"{DROP}|\b(?:mask\w*|replac\w*|hid\w*|substitu\w*|reempla\w*|mascar\w*|enmascar\w*|ocult\w*)\b|替换|掩|隐藏|打码"
+    verbs = (
+        rf"{DROP}|\b(?:mask\w*|replac\w*|hid\w*|substitu\w*|reempla\w*|mascar\w*|enmascar\w*|"
+        rf"ocult\w*)\b|替换|掩|隐藏|打码"
+    )
     if wanted is None:
         acted = [m for m in spots.values() if re.search(verbs, _sentence(reading, m.start()))]
         if not acted or all(kind == "ip" for kind in spots):

@@ -42,7 +42,7 @@ def build_math(reading: Reading, wanted: Wanted) -> list[Node]:
         gold = next(
             (n for n in named if re.search(r"gold|ref|truth|label|gabarito|expected|target", n.lower())), named[-1]
         )
-        prediction = next(n for n in named if n != gold) if set(named) != {gold} else named[0]
+        prediction: str | None = next(n for n in named if n != gold) if set(named) != {gold} else named[0]
         params |= {"prediction": prediction, "gold": gold}
     elif named and gold_word and gold_word.group(1) == named[0].lower():
         params["gold"] = named[0]
@@ -199,7 +199,8 @@ def build_qa(reading: Reading, wanted: Wanted) -> list[Node]:
         (
             r"grounded|(?:answer|evidence|span)\w* (?:must|has to|should|needs? to) (?:be |appear |occur "
             r")?(?:found |present )?(?:in|inside)|verbatim|(?:resposta|respuesta)s? (?:deve\w*|debe\w*|"
-            r"tem que|tiene que) (?:estar|aparecer)|(?:原文|文中|文章).{0,6}(?:找到|出现|有|依据)|能在.{0,4}(?:原文|文中)"
+            r"tem que|tiene que) (?:estar|aparecer)|(?:原文|文中|文章).{0,6}(?:找到|出现|有|依据)|"
+            r"能在.{0,4}(?:原文|文中)"
         ),
         text,
     )

@@ -14,9 +14,14 @@ _SEED = r"\bseed|\bsemente|\bsemilla|随机种子|种子"
 
 
 _GROUP_NOUNS: dict[str, str] = {
-    "source": r"sources?|origem|fontes?|fuentes?|origen|来源", "domain": r"domains?|dominios?|领域", "lang": r"languages?|idiomas?|linguas?|lenguas?|语言|语种",
-    "label": r"labels?|class(?:es)?|rotulos?|etiquetas?|标签|类别", "category": r"categor\w*|分类", "topic": r"topics?|topicos?|temas?|主题", "difficulty": r"difficult\w*|dificul\w*|难度",
-}  # fmt: skip
+    "source": r"sources?|origem|fontes?|fuentes?|origen|来源",
+    "domain": r"domains?|dominios?|领域",
+    "lang": r"languages?|idiomas?|linguas?|lenguas?|语言|语种",
+    "label": r"labels?|class(?:es)?|rotulos?|etiquetas?|标签|类别",
+    "category": r"categor\w*|分类",
+    "topic": r"topics?|topicos?|temas?|主题",
+    "difficulty": r"difficult\w*|dificul\w*|难度",
+}
 
 
 def seed_of(reading: Reading) -> int | None:
@@ -94,43 +99,34 @@ def sampling_nodes(reading: Reading, found: tuple[Wanted, ...]) -> list[Node]:
         params["max_per_group"] = reading.take(cap).value
     elif size:
         params["fraction" if size.unit == "percent" else "n"] = size.share if size.unit == "percent" else size.value
-    if balance and not by and reading.facts and reading.facts.column("source"):
-        by = reading.facts.column("source")
-    if by or balance:
-        if (
-            balance
-            and not cap
-            and re.search(r"\bbalanc|equilibr|均衡|平衡|equal", reading.request.masked)
-            and "stratif" not in reading.request.masked
-        ):
-            params["allocation"] = "equal"
-        params["by"] = [by or "source"]
-        if not {"n", "fraction", "max_per_group"} & set(params):
-            params["fraction"] = 1.0  # no size said: all rows, and a question about it
-        built = node(reading, at, params, "sample.stratified")
-        if re.search(r"over-?sampl|up-?sampl|sobremuestr|过采样", reading.request.masked):
-            built.unmet = "repeat rows of small groups"
-            built.offered = "sample.stratified with max_per_group, which takes from large groups only"
-        return [built]
-    if (len(params) == 1 and params["seed"] is None) or (len(params) == 1):
+    if balance:
+        return [_stratified(reading, at, params, by, capped=cap is not None)]
+    if len(params) == 1:
         return []
-    lowest = re.search(
-        r"rarest|least frequent|mais rar\w+|mas rar\w+|最少见|最稀有",
-        reading.request.masked[max(0, at.start - 20) : end + 20],
-    )
     built = node(reading, at, params, "sample.random")
-    if lowest:
-        return [
-            Node(
-                "filter.topk",
-                {"n": params.get("n"), "order": "lowest", "column": "frequency"},
-                at.start,
-                built.why,
-                unmet="rank rows by how rare they are",
-                offered="a random sample of the same size",
-            )
-        ]
+    around = reading.request.masked[max(0, at.start - 20) : end + 20]
+    if re.search(r"rarest|least frequent|mais rar\w+|mas rar\w+|最少见|最稀有", around):
+        built = Node(
+            "filter.topk", {"n": params.get("n"), "order": "lowest", "column": "frequency"}, at.start, built.why
+        )
+        built.unmet, built.offered = "rank rows by how rare they are", "a random sample of the same size"
     return [built]
+
+
+def _stratified(reading: Reading, at: Wanted, params: dict[str, Any], by: str | None, capped: bool) -> Node:
+    """Groups by the column named, else by source; without a size all rows, and a question about it."""
+    source = reading.facts.column("source") if reading.facts else None
+    text = reading.request.masked
+    if not capped and re.search(r"\bbalanc|equilibr|均衡|平衡|equal", text) and "stratif" not in text:
+        params["allocation"] = "equal"
+    params["by"] = [by or source or "source"]
+    if not {"n", "fraction", "max_per_group"} & set(params):
+        params["fraction"] = 1.0
+    built = node(reading, at, params, "sample.stratified")
+    if re.search(r"over-?sampl|up-?sampl|sobremuestr|过采样", text):
+        built.unmet = "repeat rows of small groups"
+        built.offered = "sample.stratified with max_per_group, which takes from large groups only"
+    return built
 
 
 def _belongs_to_split(reading: Reading, found: tuple[Wanted, ...]) -> bool:

@@ -23,7 +23,10 @@ def build_rename(reading: Reading, wanted: Wanted) -> list[Node]:
     if not pairs:
         text = reading.request.text
         pairs = re.findall(
-            r"[\"'`“]?([A-Za-z_]\w*)[\"'`”]?\s*(?:列)?(?:改名为|重命名为|改成|改为|->|→)\s*[\"'`“]?([A-Za-z_]\w*)[\"'`”]?",
+            (
+                r"[\"'`“]?([A-Za-z_]\w*)[\"'`”]?\s*(?:列)?(?:改名为|重命名为|改成|改为|->|"
+                r"→)\s*[\"'`“]?([A-Za-z_]\w*)[\"'`”]?"
+            ),
             text,
         )
     skip = {"the", "column", "columns", "coluna", "columna", "it", "and"}

@@ -41,8 +41,14 @@ _NOT_TRAIN = re.compile(
 )
 _METHODS: tuple[tuple[str, str, str], ...] = (
     ("select", "cluster_less", r"cluster[- _]?less"),
-    ("select", "delta_loss", (r"delta[- _]?loss|loss[- _]delta|(?:perda|perdida) delta|delta d[ae] (?:perda|la perdida|"
-         r"perdida)|损失差|delta ?损失|损失(?:变化|下降)量")),
+    (
+        "select",
+        "delta_loss",
+        (
+            r"delta[- _]?loss|loss[- _]delta|(?:perda|perdida) delta|delta d[ae] (?:perda|la perdida|"
+            r"perdida)|损失差|delta ?损失|损失(?:变化|下降)量"
+        ),
+    ),
     ("select", "tsds", r"\btsds\b"),
     ("select", "icons", r"\bicons\b (?:select|voting|method)|\bicons\b(?= )"),
     ("select", "rds_plus", r"\brds\s?(?:\+|plus)"),
@@ -53,23 +59,41 @@ _METHODS: tuple[tuple[str, str, str], ...] = (
     ("mix", "doremi", r"doremi|do-?re-?mi"),
     ("mix", "odm", r"\bodm\b|online data mixing"),
     ("mix", "dynamic_moe", r"dynamic[- ]?moe|moe[- ]?(?:based )?mix\w*|router (?:logits|based)"),
-    ("mix", "temperature", (r"temperature[- ](?:based |scaled |weighted )?(?:data )?(?:mix|sampl)\w*|按温度(?:采样|混合)|mistura "
-         r"por temperatura|mezcla por temperatura")),
+    (
+        "mix",
+        "temperature",
+        (
+            r"temperature[- ](?:based |scaled |weighted )?(?:data )?(?:mix|sampl)\w*|按温度(?:采样|混合)|mistura "
+            r"por temperatura|mezcla por temperatura"
+        ),
+    ),
     ("mix", "aioli", r"\baioli\b"),
     ("mix", "doge", r"\bdoge\b"),
     ("mix", "regmix", r"reg-?mix"),
     ("reweight", "joint_update_aware", r"joint[- ]update"),
     ("reweight", "adapt", r"\badapt\b(?= |-)(?! to)"),
-    ("reweight", "loss", (r"re-?weight\w*|(?:less|more|lower|higher|smaller|larger) weights?\b|(?:down|up)-?weight\w*|"
-         r"weigh\w* (?:each |the |every )?(?:samples?|examples?|rows?|tokens?)|menos peso|mais peso|"
-         r"menor peso|maior peso|mas peso|mayor peso|repondera\w*|ponder(?:a|ar|e|acao|acion)\b|降权|加权|"
-         r"(?:更低|更高|较低|较高|降低|提高).{0,6}权重|权重.{0,8}(?:更低|更高|降低|调低|小)|重加权")),
-    ("order", "sorting", (r"sort\w* (?:(?:the|all|by|samples|examples|rows|data|training|them|from) )+|short(?:est|er)? "
-         r"(?:ones |samples |examples )?to long\w*|de (?:corto|curto) a (?:largo|longo)|按长度排序|由短到长|"
-         r"从短到长|curriculum|easy (?:ones? |samples? |examples? )?(?:first|to hard)|easiest first|"
-         r"hard(?:est)? (?:ones? )?(?:last|first)|shortest first|curricul[oa]\b|(?:mais )?facei?s? "
-         r"(?:primeiro|antes)|(?:mas )?faciles? primero|由易到难|从易到难|先易后难|课程学习|从简单到(?:困)?难")),
-)  # fmt: skip
+    (
+        "reweight",
+        "loss",
+        (
+            r"re-?weight\w*|(?:less|more|lower|higher|smaller|larger) weights?\b|(?:down|up)-?weight\w*|"
+            r"weigh\w* (?:each |the |every )?(?:samples?|examples?|rows?|tokens?)|menos peso|mais peso|"
+            r"menor peso|maior peso|mas peso|mayor peso|repondera\w*|ponder(?:a|ar|e|acao|acion)\b|降权|加权|"
+            r"(?:更低|更高|较低|较高|降低|提高).{0,6}权重|权重.{0,8}(?:更低|更高|降低|调低|小)|重加权"
+        ),
+    ),
+    (
+        "order",
+        "sorting",
+        (
+            r"sort\w* (?:(?:the|all|by|samples|examples|rows|data|training|them|from) )+|short(?:est|er)? "
+            r"(?:ones |samples |examples )?to long\w*|de (?:corto|curto) a (?:largo|longo)|按长度排序|由短到长|"
+            r"从短到长|curriculum|easy (?:ones? |samples? |examples? )?(?:first|to hard)|easiest first|"
+            r"hard(?:est)? (?:ones? )?(?:last|first)|shortest first|curricul[oa]\b|(?:mais )?facei?s? "
+            r"(?:primeiro|antes)|(?:mas )?faciles? primero|由易到难|从易到难|先易后难|课程学习|从简单到(?:困)?难"
+        ),
+    ),
+)
 _CASED = (
     ("select", "less", r"\bLESS\b"),
     ("select", "near", r"\bNEAR\b"),
@@ -82,19 +106,43 @@ _WITH = (
     r"通过|方法|--method)\s*(?:the )?"
 )
 _LOWER = (
-    ("select", "less", (rf"{_WITH}less\b(?! than| weight| data| noise| of| rows| tokens)|\bless (?:selection|selector|"
-         rf"method|to (?:select|pick|choose))|less ?(?:选|筛|挑|方法|算法)")),
-    ("select", "near", (rf"near-?duplicate[- ]aware select\w*|{_WITH}near\b(?= to | for |$|,)|\bnear (?:selection|"
-         rf"selector|method)\b")),
+    (
+        "select",
+        "less",
+        (
+            rf"{_WITH}less\b(?! than| weight| data| noise| of| rows| tokens)|\bless (?:selection|selector|"
+            rf"method|to (?:select|pick|choose))|less ?(?:选|筛|挑|方法|算法)"
+        ),
+    ),
+    (
+        "select",
+        "near",
+        (
+            rf"near-?duplicate[- ]aware select\w*|{_WITH}near\b(?= to | for |$|,)|\bnear (?:selection|"
+            rf"selector|method)\b"
+        ),
+    ),
     ("select", "nice", rf"{_WITH}nice\b(?! )|\bnice (?:selection|selector|method)\b"),
-    ("select", "random", (r"random(?:ly)? select\w*|select\w* (?:\w+ ){0,4}(?:at )?random(?:ly)?|(?:choos|pick|draw|"
-         r"tak)\w* (?:\w+ ){0,4}(?:at random|randomly)|random (?:selector|baseline)|selec\w+ "
-         r"aleatori\w*|随机选择?(?:器|作为|做)|随机基线")),
-    ("select", "loss", (r"(?:high|low|larg|small|great|bigg)(?:est|er)? (?:training )?loss\b|by (?:their |its |the |"
-         r"training )?loss\b|loss[- ]based select\w*|(?:maior|menor|mayor|alta|baixa|baja) (?:perda|"
-         r"perdida)|(?:perda|perdida) (?:mais |mas )?(?:alta|baixa|baja|grande)|(?:损失|loss) ?(?:最大|最高|"
-         r"较大|较高|大|高|最小|最低)")),
-)  # fmt: skip
+    (
+        "select",
+        "random",
+        (
+            r"random(?:ly)? select\w*|select\w* (?:\w+ ){0,4}(?:at )?random(?:ly)?|(?:choos|pick|draw|"
+            r"tak)\w* (?:\w+ ){0,4}(?:at random|randomly)|random (?:selector|baseline)|selec\w+ "
+            r"aleatori\w*|随机选择?(?:器|作为|做)|随机基线"
+        ),
+    ),
+    (
+        "select",
+        "loss",
+        (
+            r"(?:high|low|larg|small|great|bigg)(?:est|er)? (?:training )?loss\b|by (?:their |its |the |"
+            r"training )?loss\b|loss[- ]based select\w*|(?:maior|menor|mayor|alta|baixa|baja) (?:perda|"
+            r"perdida)|(?:perda|perdida) (?:mais |mas )?(?:alta|baixa|baja|grande)|(?:损失|loss) ?(?:最大|最高|"
+            r"较大|较高|大|高|最小|最低)"
+        ),
+    ),
+)
 _SELECT = re.compile(
     r"(?:pick|select|choose|find|keep)\w* (?:\w+ ){0,3}(?:valuable|useful|helpful|influential|"
     r"informative|important|relevant|impactful)|most (?:valuable|influential|useful|informative) "
@@ -108,10 +156,19 @@ _MIX = re.compile(
     r"(?:during|while)|proporc\w+ (?:de |dos |por )|配比|混合比例"
 )
 _PHASES = (
-    ("dpo", (r"\bdpo\b|偏好(?:对齐|优化|训练|学习)|preference (?:tuning|optimi[sz]\w+|alignment)|(?:ajuste|"
-         r"alinhamento|alineamiento|otimizac\w+|optimizac\w+) (?:por|de) preferenc\w+")), ("kto", r"\bkto\b"), ("ppo", r"\bppo\b"), ("rm", r"reward model(?:l?ing)?\b|\brm\b"),
-    ("pt", r"\bpre-?train\w*|continu\w+ pre|causal lm|\bcpt\b|pre-?trein\w*|pre-?entren\w*|预训练|继续训练"), ("sft", r"\bsft\b|fine-?\s?tun\w*|instruction tun\w*|微调|ajust\w*|afin\w*"),
-)  # fmt: skip
+    (
+        "dpo",
+        (
+            r"\bdpo\b|偏好(?:对齐|优化|训练|学习)|preference (?:tuning|optimi[sz]\w+|alignment)|(?:ajuste|"
+            r"alinhamento|alineamiento|otimizac\w+|optimizac\w+) (?:por|de) preferenc\w+"
+        ),
+    ),
+    ("kto", r"\bkto\b"),
+    ("ppo", r"\bppo\b"),
+    ("rm", r"reward model(?:l?ing)?\b|\brm\b"),
+    ("pt", r"\bpre-?train\w*|continu\w+ pre|causal lm|\bcpt\b|pre-?trein\w*|pre-?entren\w*|预训练|继续训练"),
+    ("sft", r"\bsft\b|fine-?\s?tun\w*|instruction tun\w*|微调|ajust\w*|afin\w*"),
+)
 _SIZES = {
     "half": 0.5,
     "metade": 0.5,

@@ -296,7 +296,7 @@ def is_sentence(value: Any) -> bool:
 
 
 def same(wanted: Any, found: Any, name: str = "") -> bool:  # noqa: PLR0911  one return a kind of value
-    """Whether two values are equal: numbers exactly, lists as sets but for ratios, scales and paths, a folder holds its file."""
+    """Whether two values are equal: numbers exactly; lists as sets, but ratios, scales and paths in order."""
     if isinstance(wanted, bool) or isinstance(found, bool):
         return wanted is found
     if isinstance(wanted, int | float) and isinstance(found, int | float):

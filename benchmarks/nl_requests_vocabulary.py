@@ -2,11 +2,22 @@
 
 import re
 
-QUALITY = frozenset({
-    "filter.gopher_quality", "filter.gopher_repetition", "filter.c4", "filter.fineweb", "filter.refusal", "filter.expr",
-    "filter.score", "filter.topk", "filter.url", "filter.flagged_words", "score.classifier",
-    "format.preference",  # drops ties and one-sided rows by itself
-})  # fmt: skip
+QUALITY = frozenset(
+    {
+        "filter.gopher_quality",
+        "filter.gopher_repetition",
+        "filter.c4",
+        "filter.fineweb",
+        "filter.refusal",
+        "filter.expr",
+        "filter.score",
+        "filter.topk",
+        "filter.url",
+        "filter.flagged_words",
+        "score.classifier",
+        "format.preference",  # drops ties and one-sided rows by itself
+    }
+)
 
 CAPABILITIES: dict[str, frozenset[str]] = {
     "minhash_dedup": frozenset({"dedup.minhash"}),
@@ -84,43 +95,71 @@ def capabilities_of(name: str) -> frozenset[str]:
 
 
 _TOPICS: tuple[tuple[frozenset[str], str], ...] = (
-    (frozenset({"threshold"}), (r"outside (?:the )?(?:[(\[0-9]|range)|out of range|\brange\b|超出|范围|fora d[eo] "
-         r"(?:interval|"
-         r"faixa|[(\[0-9])|fuera de(?:l)? (?:rango|interval)")),
+    (
+        frozenset({"threshold"}),
+        (
+            r"outside (?:the )?(?:[(\[0-9]|range)|out of range|\brange\b|超出|范围|fora d[eo] "
+            r"(?:interval|"
+            r"faixa|[(\[0-9])|fuera de(?:l)? (?:rango|interval)"
+        ),
+    ),
     (frozenset({"contradiction"}), r"contradict\w*|conflict|contradi\w+|矛盾|冲突"),
     (frozenset({"destructive"}), r"destructive|deletion|overwrite|delete|apagar|borrar|sobrescr\w*|删除|覆盖"),
     (frozenset({"upload"}), r"outside service|export target|upload|enviar|上传|外部服务"),
     (frozenset({"lossy"}), r"no place for|would be lost|cannot hold|loses|perde|pierde|放不下|丢失"),
     (frozenset({"order"}), r"one dedup after|before as well|which order|order of|em que ordem|en que orden|顺序"),
     (frozenset({"stage"}), r"plain text|pre-?training instead|build instructions|纯文本|texto (?:puro|plano)"),
-    (frozenset({"method", "capability"}), (r"menor o mayor|lowest or highest|is supported|supported\b|which method|qual metodo|qué "
-         r"método|que metodo|哪种方法")),
+    (
+        frozenset({"method", "capability"}),
+        (
+            r"menor o mayor|lowest or highest|is supported|supported\b|which method|qual metodo|qué "
+            r"método|que metodo|哪种方法"
+        ),
+    ),
     (frozenset({"languages"}), r"languages\b|which language|quais idiomas|que idiomas|qué idiomas|哪些语言|哪种语言"),
     (frozenset({"engine"}), r"backend|engine|executor|cluster"),
     (frozenset({"mixture", "size"}), r"too small|proportion|weights|sum to|too few|shares|proporc\w+|比例|太少|不足"),
     (frozenset({"size"}), r"more rows asked|how many|sample with repeats|quant[oa]s|cuant[oa]s|多少"),
-    (frozenset({"target", "input"}), r"target set|which target|dev set|validation set|conjunto (?:alvo|objetivo)|目标集"),
+    (
+        frozenset({"target", "input"}),
+        r"target set|which target|dev set|validation set|conjunto (?:alvo|objetivo)|目标集",
+    ),
     (frozenset({"columns"}), r"columns?\b|列名|哪一?列|colunas?|columnas?"),
-    (frozenset({"term"}), (r"what (?:does|is|do you) .*mean|criteri\w+|what counts|definition|define|significa|quer "
-         r"dizer|标准是|指什么|怎么算|含义")),
+    (
+        frozenset({"term"}),
+        (
+            r"what (?:does|is|do you) .*mean|criteri\w+|what counts|definition|define|significa|quer "
+            r"dizer|标准是|指什么|怎么算|含义"
+        ),
+    ),
     (frozenset({"model"}), r"\bmodels?\b|modelo|模型"),
-    (frozenset({"input"}), (r"\bfiles?\b|data ?sets?|\bpaths?\b|input|arquivo|archivo|conjunto de dat?dos|conjunto de "
-         r"datos|which data|路径|数据集|文件|哪(?:个|份)数据")),
-)  # fmt: skip
+    (
+        frozenset({"input"}),
+        (
+            r"\bfiles?\b|data ?sets?|\bpaths?\b|input|arquivo|archivo|conjunto de dat?dos|conjunto de "
+            r"datos|which data|路径|数据集|文件|哪(?:个|份)数据"
+        ),
+    ),
+)
 
 _REFUSALS: tuple[tuple[str, str], ...] = (
     ("leakage", r"leak\w*|test set|泄漏|泄露|vazamento|fuga"),
     ("outside_project", r"outside (?:the )?(?:workspace|project)|path outside|工作区|项目之?外|fora do|fuera del"),
-    ("infringing_source", (r"infring\w*|pirat\w*|copyright|licen[cs]e|paywall|robots|盗版|版权|direitos autorais|"
-         r"derechos de "
-         r"autor")),
+    (
+        "infringing_source",
+        (
+            r"infring\w*|pirat\w*|copyright|licen[cs]e|paywall|robots|盗版|版权|direitos autorais|"
+            r"derechos de "
+            r"autor"
+        ),
+    ),
     ("hiding_provenance", r"hiding|provenance|conceal|隐藏来源|隐瞒|ocultar|esconder"),
     ("personal_data_collection", r"personal (?:data|info\w*)|privacy|个人信息|隐私|dados pessoais|datos personales"),
     ("secret_in_request", r"secrets?\b|credential|api key|password|密钥|密码|senha|contraseña"),
     ("impossible_medium", r"video|audio|speech|image|voice|no capability|视频|音频|图像|语音"),
     ("unsafe_use", r"harm\w*|malware|phishing|arbitrary code|shell|re-?identif\w*|任意代码|有害"),
     ("outside_service", r"outside service|upload|third party|外部服务|serviço externo|servicio externo"),
-)  # fmt: skip
+)
 
 
 def topics_of(sentence: str) -> list[frozenset[str]]:

@@ -96,7 +96,7 @@ def build_nodes(reading: Reading, found: Sequence[Wanted], match: Match | None) 
 
 
 def _without_normalising(reading: Reading, nodes: list[Node]) -> list[Node]:
-    """`13-gram overlap, lowercase first` speaks of the comparison, which `decon.ngram` always normalises; the rows stay."""
+    """`13-gram overlap, lowercase first` is about the comparison, which `decon.ngram` always normalises."""
     compared = any(n.capability == "decon.ngram" for n in nodes)
     if not compared:
         return nodes

@@ -209,10 +209,22 @@ _NOUNS: tuple[tuple[Role, str], ...] = (
     ("messages", r"\bconversations?\b|\bdialog\w*|\bchats?\b|\bconversas?\b|\bconversaciones\b|对话|会话"),
 )
 CONVENTION: dict[Role, str] = {
-    "instruction": "instruction", "output": "output", "question": "question", "answer": "answer", "messages": "messages",
-    "text": "text", "solution": "solution", "source": "source", "score": "score", "chosen": "chosen", "rejected": "rejected",
-    "input": "input", "prediction": "prediction", "language": "lang", "id": "id",
-}  # fmt: skip
+    "instruction": "instruction",
+    "output": "output",
+    "question": "question",
+    "answer": "answer",
+    "messages": "messages",
+    "text": "text",
+    "solution": "solution",
+    "source": "source",
+    "score": "score",
+    "chosen": "chosen",
+    "rejected": "rejected",
+    "input": "input",
+    "prediction": "prediction",
+    "language": "lang",
+    "id": "id",
+}
 
 
 def named_columns(request: Request) -> tuple[tuple[str, int], ...]:
@@ -292,9 +304,12 @@ def column_for(role: Role, facts: InputFacts | None) -> str | None:
     if found:
         return found
     stand_in: dict[Role, tuple[Role, ...]] = {
-        "output": ("answer", "solution"), "instruction": ("question",), "question": ("instruction", "text"),
-        "answer": ("output", "solution"), "solution": ("answer", "output"),
-    }  # fmt: skip
+        "output": ("answer", "solution"),
+        "instruction": ("question",),
+        "question": ("instruction", "text"),
+        "answer": ("output", "solution"),
+        "solution": ("answer", "output"),
+    }
     return next((name for other in stand_in.get(role, ()) if (name := facts.column(other))), None)
 
 

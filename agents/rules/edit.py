@@ -27,10 +27,15 @@ from datamill.agents.rules.training_words import PARADIGMS, TrainingWish, is_met
 from datamill.agents.rules.vocabulary import DROP
 
 _TRAIN_KEYS = {
-    "epochs": "num_train_epochs", "learning_rate": "learning_rate", "batch_size": "per_device_train_batch_size",
-    "lora_rank": "lora_rank", "cutoff_len": "cutoff_len", "steps": "max_steps", "beta": "pref_beta",
+    "epochs": "num_train_epochs",
+    "learning_rate": "learning_rate",
+    "batch_size": "per_device_train_batch_size",
+    "lora_rank": "lora_rank",
+    "cutoff_len": "cutoff_len",
+    "steps": "max_steps",
+    "beta": "pref_beta",
     "gradient_accumulation": "gradient_accumulation_steps",
-}  # fmt: skip
+}
 _SECTION_KEYS = {"update_every": "update_step", "update_times": "update_times", "warmup_steps": "warmup_step"}
 _UNDO_TRAINING = re.compile(
     r"(?:don'?t|do not|no|without|skip|sem|sin|nao) (?:\w+ )?(?:train|trein|entren)\w*|不(?:要)?训练|先不训练"
@@ -96,12 +101,17 @@ class _Change:
         wanted = {node.capability for node in nodes}
         return self.previous.model_copy(
             update={
-                "workflow": self.workflow, "missing": tuple(self.missing), "why": self.why,
-                "verdict": "clarify" if asked else "plan", "request": f"{self.previous.request}\n{self.reading.request.text}",
-                "assumptions": (*self.previous.assumptions, *self.notes), "refusals": (), "questions": asked,
+                "workflow": self.workflow,
+                "missing": tuple(self.missing),
+                "why": self.why,
+                "verdict": "clarify" if asked else "plan",
+                "request": f"{self.previous.request}\n{self.reading.request.text}",
+                "assumptions": (*self.previous.assumptions, *self.notes),
+                "refusals": (),
+                "questions": asked,
                 "forbidden": tuple(f for f in forbidden if f not in wanted and f not in self._operators()),
             }
-        )  # fmt: skip
+        )
 
     def _questions(self, nodes: list[Node]) -> tuple[Question, ...]:
         """What the change leaves open: a balanced sample without a size, a threshold out of range."""

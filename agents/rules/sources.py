@@ -43,8 +43,11 @@ _SPLIT_FIRST_RE = re.compile(
     rf"(?:of|from|do|da|de|del) (?:the )?(?P<name>{BENCHMARKS}|gsm8k|math)(?![a-z0-9])"
 )
 _SPLITS = {
-    "dev": r"dev|desenv|desarr|开发", "val": r"val|验证", "test": r"test|prueba|测试", "train": r"train|treino|entren|训练",
-}  # fmt: skip
+    "dev": r"dev|desenv|desarr|开发",
+    "val": r"val|验证",
+    "test": r"test|prueba|测试",
+    "train": r"train|treino|entren|训练",
+}
 
 _WRITE = (
     r"(?:\b(?:writ\w*|sav\w*|output(?=(?: file| dir| folder| path)? ?(?:to|is|:|=|goes|should))|"

@@ -42,8 +42,8 @@ def build_math(reading: Reading, wanted: Wanted) -> list[Node]:
         gold = next(
             (n for n in named if re.search(r"gold|ref|truth|label|gabarito|expected|target", n.lower())), named[-1]
         )
-        prediction: str | None = next(n for n in named if n != gold) if set(named) != {gold} else named[0]
-        params |= {"prediction": prediction, "gold": gold}
+        checked = next((n for n in named if n != gold), named[0])
+        params |= {"prediction": checked, "gold": gold}
     elif named and gold_word and gold_word.group(1) == named[0].lower():
         params["gold"] = named[0]
     elif named:
@@ -52,8 +52,8 @@ def build_math(reading: Reading, wanted: Wanted) -> list[Node]:
         prediction = (
             facts.column("prediction") or facts.column("solution") or facts.column("output") or facts.column("answer")
         )
-        gold = facts.column("answer")
-        params |= {"prediction": prediction, "gold": gold if gold != prediction else None}
+        answer = facts.column("answer")
+        params |= {"prediction": prediction, "gold": answer if answer != prediction else None}
     if "keep_all_rows" in reading.prohibitions or re.search(
         r"(?:only|just) (?:flag|mark|tag)|\bflag\b|\bmark\b|\bmarque\b|\bmarca\b|标记|打标", reading.request.masked
     ):

@@ -179,12 +179,14 @@ def verify_table(table: pa.Table, *, pairs: pa.Table, unit: str, ngram: int, thr
 
     left, right, component = (pairs[name].to_numpy() for name in ("left", "right", "component"))
     found = [EDGE_SCHEMA.empty_table()]
-    for low, high, first, last in _blocks(table):
+    for low, high in _blocks(table):
         block = table.slice(low, high - low)
         flat, limits = shingle_set_arrays(block["text"], unit, ngram)  # type: ignore[arg-type]  # a Unit by the params
-        start, stop = np.searchsorted(component, first, "left"), np.searchsorted(component, last, "right")
+        own = block["component"].to_numpy()
+        start, stop = np.searchsorted(component, own[0], "left"), np.searchsorted(component, own[-1], "right")
+        mine = start + np.flatnonzero(np.isin(component[start:stop], own))  # a partition holds any of the components
         order = np.argsort(rows := block[ROW].to_numpy())
-        a, b = left[start:stop], right[start:stop]
+        a, b = left[mine], right[mine]
         value = compiled.jaccards(
             flat, limits, order[np.searchsorted(rows, a, sorter=order)], order[np.searchsorted(rows, b, sorter=order)]
         )
@@ -193,8 +195,8 @@ def verify_table(table: pa.Table, *, pairs: pa.Table, unit: str, ngram: int, thr
     return pa.concat_tables(found)
 
 
-def _blocks(table: pa.Table) -> Iterator[tuple[int, int, int, int]]:
-    """Runs of whole components of about `BLOCK_BYTES` of text: first and past-last row, first and last component."""
+def _blocks(table: pa.Table) -> Iterator[tuple[int, int]]:
+    """Runs of whole components of about `BLOCK_BYTES` of text: first and past-last row."""
     if not table.num_rows:
         return
     component = table["component"].to_numpy()
@@ -203,5 +205,5 @@ def _blocks(table: pa.Table) -> Iterator[tuple[int, int, int, int]]:
     low, base = 0, 0
     for edge in edges:
         if size[edge - 1] - base >= BLOCK_BYTES or edge == len(component):
-            yield low, int(edge), int(component[low]), int(component[edge - 1])
+            yield low, int(edge)
             low, base = int(edge), int(size[edge - 1])

@@ -13,6 +13,7 @@ from datamill.operators.declaration import Context
 from datamill.operators.dedup import candidates
 from datamill.operators.dedup.candidates import EDGE_SCHEMA, KEY_SCHEMA, band_key_table, pair_table, verify_table
 from datamill.operators.dedup.minhash import MinHashParams, run
+from datamill.services.engines import shards as shards_module
 from datamill.services.engines.local import LocalEngine
 from datamill.services.engines.protocol import Shard
 from datamill.services.minhash import reference
@@ -70,6 +71,13 @@ def test_verification_of_a_partition_without_rows_or_pairs() -> None:
     assert verify_table(other, pairs=broadcast, unit="auto", ngram=5, threshold=0.5).num_rows == 0
 
 
+def test_a_partition_holds_any_subset_of_the_components() -> None:
+    table = component_table([0, 0, 9, 9], [1, 2, 7, 8], [TEXTS[0]] * 4)
+    pairs = {"left": [1, 3, 5, 7], "right": [2, 4, 6, 8], "component": [0, 4, 5, 9]}
+    found = verify_table(table, pairs=pa.table(pairs), unit="auto", ngram=5, threshold=0.5)
+    assert found.to_pylist() == [{"left": 1, "right": 2, "value": 1.0}, {"left": 7, "right": 8, "value": 1.0}]
+
+
 def test_verified_candidates_contain_the_unverified_ones(make: Any) -> None:
     generator = np.random.default_rng(4)
     texts = []
@@ -88,8 +96,11 @@ def test_verified_candidates_contain_the_unverified_ones(make: Any) -> None:
     assert plain < widened
 
 
-@pytest.mark.parametrize("shard_rows", [7, 200])
-def test_streaming_engine_decides_like_the_reference(make: Any, tmp_path: Path, shard_rows: int) -> None:
+@pytest.mark.parametrize(("shard_rows", "partition_bytes"), [(7, 1 << 27), (200, 1 << 27), (20, 500)])
+def test_streaming_engine_decides_like_the_reference(
+    make: Any, tmp_path: Path, monkeypatch: Any, shard_rows: int, partition_bytes: int
+) -> None:
+    monkeypatch.setattr(shards_module, "PARTITION_BYTES", partition_bytes)
     generator = np.random.default_rng(8)
     texts = [" ".join(f"w{i}" for i in generator.integers(0, 3000, 40)) for _ in range(40)]
     texts += [text + " tail" for text in texts[:15]] + ["", "yes", "yes", texts[0]]

@@ -46,9 +46,9 @@ def ask(
 
     paths = grant_inputs(session, inputs or [])
     services = ThreadServices(
-        session.project, ProgressLines(session), workers=workers, overwrite=overwrite, budget_usd=_money(budget)
+        session.project, ProgressLines(session), workers=workers, overwrite=overwrite, budget_usd=parse_money(budget)
     )
-    name = _thread(session, services, thread, resume)
+    name = named_thread(services, thread, resume)
     if name is None and not text:
         raise usage_error("say what you want", 'datamill ask "remove duplicates" -i data.jsonl')
     request = Request(text, tuple(paths), out, model, seed, train_model, not no_sample)
@@ -77,7 +77,8 @@ def grant_inputs(session: Session, inputs: list[str]) -> list[str]:
     return shown
 
 
-def _money(text: str | None) -> float | None:
+def parse_money(text: str | None) -> float | None:
+    """Dollars of `--budget`: `2`, `2.00USD`."""
     if text is None:
         return None
     try:
@@ -89,7 +90,8 @@ def _money(text: str | None) -> float | None:
     return value
 
 
-def _thread(session: Session, services: "ThreadServices", thread: str | None, resume: bool) -> str | None:
+def named_thread(services: "ThreadServices", thread: str | None, resume: bool) -> str | None:
+    """The thread to go on with: the one named, or the newest with `--continue`."""
     if thread is not None or not resume:
         return thread
     from datamill.agents.conversation import threads

@@ -11,7 +11,9 @@ of CPU milliseconds per scored row (220 rows), from the request to the chosen ro
 counted, datamill collates in process; datamill's first call counts, so making the projection is in it.
 
 Fidelity: after `--warmup` optimizer steps on the pool, scores from projected features are compared with the exact ones
-(no projection) by Spearman's rank correlation and by the overlap of the best 5 %. Dense Rademacher is the reference.
+(no projection, which is what `projection: auto` does for a model of this size) by Spearman's rank correlation and by
+the overlap of the best 5 %. Dense Rademacher is the reference. Two pools: the baseline's own kind of rows (sums,
+differences, reversed digits), and questions with worked answers. A batch-1 loop over some rows checks the exact ones.
 """
 
 import argparse
@@ -70,7 +72,7 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--baseline", type=Path)
     parser.add_argument("--dataflex-python", type=Path)
     parser.add_argument("--dataflex-version", default="1.1.0")
-    parser.add_argument("--pool", type=Path, help="JSON lines with `question` and `answer`, for fidelity")
+    parser.add_argument("--pool", type=Path, help="JSON lines with `question` and `answer`, for the second pool")
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--warmup", type=int, default=48)
     parser.add_argument("--rows", type=int, default=2400)
@@ -88,18 +90,33 @@ def _prepare(options: argparse.Namespace, folder: Path) -> None:
             shutil.copy(source, folder / source.name)
     if not (folder / "tiny_qwen2").exists():
         subprocess.run([options.dataflex_python, "mk_tiny.py"], cwd=folder, check=True, env=os.environ | OFFLINE)
-    if options.pool:
-        lines = [
-            json.loads(line)
-            for line in options.pool.read_text(encoding="utf-8").split("\n")[: options.rows + 64]
-            if line
-        ]
-        rows = [{"instruction": r["question"], "input": "", "output": r["answer"]} for r in lines]
-        (folder / "data/pool.json").write_text(json.dumps(rows[: options.rows]), encoding="utf-8")
-        (folder / "data/goal.json").write_text(json.dumps(rows[options.rows :]), encoding="utf-8")
-        info = json.loads((folder / "data/dataset_info.json").read_text(encoding="utf-8"))
-        info |= {"pool_d": {"file_name": "pool.json"}, "goal_d": {"file_name": "goal.json"}}
-        (folder / "data/dataset_info.json").write_text(json.dumps(info), encoding="utf-8")
+    pools = {"same": _same_kind(options.rows + 64), "questions": _questions(options.pool, options.rows + 64)}
+    info = json.loads((folder / "data/dataset_info.json").read_text(encoding="utf-8"))
+    for name, rows in pools.items():
+        for part, kept in (("pool", rows[: options.rows]), ("goal", rows[options.rows :])):
+            (folder / f"data/{name}_{part}.json").write_text(json.dumps(kept), encoding="utf-8")
+            info[f"{name}_{part}"] = {"file_name": f"{name}_{part}.json"}
+    (folder / "data/dataset_info.json").write_text(json.dumps(info), encoding="utf-8")
+
+
+def _same_kind(count: int) -> list[dict[str, str]]:
+    """Rows of the three kinds the baseline's 200 are made of."""
+    rng = np.random.default_rng(0)
+    rows = []
+    for _ in range(count):
+        first, second, kind = (int(number) for number in rng.integers(0, (100, 100, 3)))
+        question, answer = (
+            (f"Add {first} and {second}.", str(first + second)),
+            (f"Subtract {second} from {first}.", str(first - second)),
+            (f"Reverse the digits of {first}{second}.", f"{first}{second}"[::-1]),
+        )[kind]
+        rows.append({"instruction": question, "input": "", "output": f"The answer is {answer}."})
+    return rows
+
+
+def _questions(path: Path, count: int) -> list[dict[str, str]]:
+    lines = [json.loads(line) for line in path.read_text(encoding="utf-8").split("\n")[:count] if line]
+    return [{"instruction": row["question"], "input": "", "output": row["answer"]} for row in lines]
 
 
 def _speed(options: argparse.Namespace, folder: Path) -> dict[str, Any]:
@@ -169,7 +186,7 @@ def _run_worker(kind: str, folder: Path, env: Mapping[str, str]) -> dict[str, An
 
 def _fidelity(options: argparse.Namespace, folder: Path) -> dict[str, Any]:
     env = {"WARMUP": str(options.warmup), "DIM": str(options.dim)}
-    return _run_worker("fidelity", folder, env)
+    return {name: _run_worker("fidelity", folder, env | {"POOL": name}) for name in ("same", "questions")}
 
 
 def _worker(options: argparse.Namespace) -> dict[str, Any]:
@@ -275,7 +292,7 @@ def _measure_fidelity() -> dict[str, Any]:
     from datamill.training.registry import build_provider
 
     steps, dim = int(os.environ["WARMUP"]), int(os.environ["DIM"])
-    scene = _scene("pool_d", "goal_d", steps)
+    scene = _scene(f"{os.environ['POOL']}_pool", f"{os.environ['POOL']}_goal", steps)
     context = _context(scene, token_budget=16384)  # fewer batches: the dense matrix is made anew for each
 
     def scores(kind: str, seed: int) -> Any:
@@ -285,7 +302,7 @@ def _measure_fidelity() -> dict[str, Any]:
     exact = scores("none", 0)
     found = {
         f"{kind}, seed {seed}": _agreement(scores(kind, seed), exact)
-        for kind, seeds in (("sjlt", (42, 1, 2)), ("rademacher", (42,)))
+        for kind, seeds in (("auto", (42,)), ("sjlt", (42, 1, 2)), ("rademacher", (42,)))
         for seed in seeds
     }
     spread = {
@@ -297,8 +314,33 @@ def _measure_fidelity() -> dict[str, Any]:
     trained = sum(p.numel() for p in scene["model"].parameters() if p.requires_grad)
     return {
         "rows": len(exact), "targets": len(scene["goal"]), "warmup_steps": steps, "dim": dim, "parameters": trained,
-        "exact_scores": spread, "agreement": found,
+        "exact_scores": spread, "agreement": found, "largest_error_of_exact_scores": _loop_error(scene, exact, 16),
     }  # fmt: skip
+
+
+def _loop_error(scene: Scene, exact: Any, count: int) -> float:
+    """Largest difference of exact scores from a plain batch-1 loop in float32 over the first `count` rows."""
+    import torch
+
+    from datamill.training.signals.adam_features import adam_feature
+
+    model = scene["model"].eval()
+    parameters = {name: p for name, p in model.named_parameters() if p.requires_grad}
+
+    def gradient(row: Any) -> dict[str, Any]:
+        loss = model(**scene["collator"]([row])).loss
+        return dict(zip(parameters, torch.autograd.grad(loss, list(parameters.values())), strict=True))
+
+    def flat(parts: Mapping[str, Any]) -> Any:
+        return torch.cat([part.double().flatten() for part in parts.values()])
+
+    goal = torch.stack([flat(gradient(row)) for row in scene["goal"]]).mean(0)
+    errors = []
+    for place in range(count):
+        found = gradient(scene["train"][place])
+        feature = flat({n: adam_feature(g[None], scene["moments"][n], n)[0] for n, g in found.items()})
+        errors.append(abs(float(torch.nn.functional.cosine_similarity(feature, goal, dim=0)) - exact[place]))
+    return max(errors)
 
 
 def _agreement(found: Any, exact: Any) -> dict[str, float]:
@@ -329,38 +371,43 @@ def _markdown(result: Mapping[str, Any]) -> str:
     }
     setting = (
         f"{result['date']}, {machine['cpu']}, {machine['cores']} shared cores, one thread. Tiny Qwen2 with LoRA, "
-        f"{fidelity['parameters']:,} trainable parameters, {speed['rows']} rows, d = {speed['proj_dim']}; medians of "
-        f"{speed['rounds']} interleaved rounds."
+        f"{fidelity['same']['parameters']:,} trainable parameters, {speed['rows']} rows, d = {speed['proj_dim']}; "
+        f"medians of {speed['rounds']} interleaved rounds."
     )
     shipped, best = speed["times_faster_than_shipped"], speed["times_faster_than_best"]
     ratios = (
         f"datamill (sjlt) takes {shipped:.1f} times less CPU time than DataFlex as shipped and {best:.1f} times less "
         f"than DataFlex at its best."
     )
-    spread = fidelity["exact_scores"]["std"]
-    agreement = (
-        f"Fidelity against exact scores: {fidelity['rows']} rows, {fidelity['targets']} targets, "
-        f"{fidelity['warmup_steps']} warm-up steps, d = {fidelity['dim']}; exact scores spread by {spread:.4f} "
-        f"(standard deviation)."
-    )
     timing = [
         f"| {names[k]} | {v['cpu_ms_per_row']:.2f} | {v['wall_ms_per_row']:.2f} |" for k, v in speed["methods"].items()
     ]
-    rows = [
-        f"| {k} | {v['spearman']:.4f} | {v['top_5_percent_overlap']:.3f} | {v['rms_error']:.5f} |"
-        for k, v in fidelity["agreement"].items()
-    ]
     parts = [
         ["# LESS scoring", "", setting, ""],
-        ["| method | CPU ms per row | wall ms per row |", "|---|---|---|", *timing, "", ratios, "", agreement, ""],
-        [
-            "| projection | Spearman | overlap of the best 5 % | rms error of the cosine |",
-            "|---|---|---|---|",
-            *rows,
-            "",
-        ],
+        ["| method | CPU ms per row | wall ms per row |", "|---|---|---|", *timing, "", ratios, ""],
+        *(_fidelity_lines(name, found) for name, found in fidelity.items()),
     ]
     return "\n".join(line for part in parts for line in part)
+
+
+def _fidelity_lines(pool: str, found: Mapping[str, Any]) -> list[str]:
+    rows = [
+        f"| {k} | {v['spearman']:.4f} | {v['top_5_percent_overlap']:.3f} | {v['rms_error']:.5f} |"
+        for k, v in found["agreement"].items()
+    ]
+    setting = (
+        f"Fidelity, pool `{pool}`: {found['rows']} rows, {found['targets']} targets, {found['warmup_steps']} "
+        f"warm-up steps, d = {found['dim']}. Exact scores spread by {found['exact_scores']['std']:.4f} (standard deviation) "
+        f"and differ from a batch-1 loop by at most {found['largest_error_of_exact_scores']:.1e}."
+    )
+    return [
+        setting,
+        "",
+        "| projection | Spearman | overlap of the best 5 % | rms error of the cosine |",
+        "|---|---|---|---|",
+        *rows,
+        "",
+    ]
 
 
 if __name__ == "__main__":

@@ -37,8 +37,10 @@ class LessParams(Params):
     """Parameters of LESS; defaults are the paper's."""
 
     gradient_type: Literal["adam", "sgd"] = Field("adam", description="a row's Adam step, or its plain gradient")
-    projection: Literal["sjlt", "rademacher", "none"] = Field("sjlt", description="fast, dense reference, or exact")
-    proj_dim: int = Field(8192, ge=1, description="dimension of projected features")
+    projection: Literal["auto", "sjlt", "rademacher", "none"] = Field(
+        "auto", description="none compares whole gradients (exact), sjlt and rademacher projected ones; auto: as fits"
+    )
+    proj_dim: int = Field(8192, ge=1, description="dimension of projected features, where they are projected")
     seed: int = Field(42, description="seed of the projection")
     checkpoints: int = Field(1, ge=1, description="updates that count, weighted by learning rate")
     compat: Literal["none", "official", "dataflex"] = Field("none", description="whose formulas; none is the paper")

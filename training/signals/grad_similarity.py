@@ -4,7 +4,8 @@
 The targets come first; their directions (subtasks x dimension) are shared by all ranks, each of which then measures its
 own rows against them. No features are stored and only n x subtasks numbers are gathered, so memory does not grow with
 the number of rows. Because the directions are known before the rows are measured, `projection: none` gives the
-un-projected cosine at less cost than projecting; it needs one float32 copy of the trainable parameters per subtask.
+un-projected cosine at less cost than projecting; it needs one copy of the trainable parameters per subtask, so `auto`
+does so while these are small.
 Cost: forward and backward of targets and rows.
 """
 
@@ -47,8 +48,10 @@ class GradSimilarityParams(Params):
     gradient_type: Literal["adam", "sgd"] = Field(
         "adam", description="optimizer's step of a row, or its plain gradient"
     )
-    projection: ProjectionKind = Field("sjlt", description="sjlt (fast), rademacher (dense, slow), none (exact)")
-    proj_dim: int = Field(8192, ge=1, description="dimension of projected features; none projects only above it")
+    projection: ProjectionKind = Field(
+        "auto", description="none (exact), sjlt (sparse), rademacher (dense, slow), auto"
+    )
+    proj_dim: int = Field(8192, ge=1, description="dimension of projected features")
     seed: int = Field(42, description="seed of the projection")
     compat: Compat = Field("none", description="reproduce the official code or DataFlex in place of the paper")
 

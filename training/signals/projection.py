@@ -18,10 +18,11 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
-ProjectionKind = Literal["sjlt", "rademacher", "none"]
+ProjectionKind = Literal["auto", "sjlt", "rademacher", "none"]
 _WORDS_PER_BLOCK = 4  # Philox 4x64 makes four 64-bit words for one counter value
 _BLOCK_BYTES = 1 << 25
 _CACHE_BYTES = 1 << 30
+_EXACT_NUMBERS = 1 << 28
 
 
 class Projection(Protocol):
@@ -123,8 +124,19 @@ def _sparse_rows(places: npt.NDArray[np.int64], signs: npt.NDArray[np.float64], 
         )
 
 
-def make_projection(kind: ProjectionKind, dim: int, seed: int, coordinates: int) -> Projection | None:
-    """The projection asked for, or None where none is needed: for `none`, and when `coordinates` <= `dim`."""
-    if kind == "none" or coordinates <= dim:
+def make_projection(
+    kind: ProjectionKind, dim: int, seed: int, coordinates: int, directions: int = 1
+) -> Projection | None:
+    """The projection asked for, or None where features are compared as they are.
+
+    Args:
+        kind: `none` never projects; `auto` projects (sjlt) only when the directions themselves would be large.
+        dim: dimension of projected features.
+        seed: seed of the projection.
+        coordinates: trainable parameters; no more of them than `dim` are never projected.
+        directions: vectors the features will be compared with; `auto` keeps them whole up to 2^28 numbers (1 GiB).
+    """
+    exact = kind == "none" or (kind == "auto" and coordinates * directions <= _EXACT_NUMBERS)
+    if exact or coordinates <= dim:
         return None
     return Rademacher(dim, seed) if kind == "rademacher" else SparseJL(dim, seed)

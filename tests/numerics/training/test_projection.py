@@ -122,7 +122,10 @@ def test_cosines_of_many_vectors_stay_within_the_bound(kind: Any) -> Any:
 def test_nothing_is_projected_when_nothing_is_gained() -> None:
     assert make_projection("sjlt", 100, 0, 100) is None
     assert make_projection("none", 10, 0, 100) is None
+    assert make_projection("auto", 10, 0, 100) is None
     assert isinstance(make_projection("sjlt", 99, 0, 100), SparseJL)
+    assert make_projection("auto", 8192, 0, 1 << 26, directions=4) is None
+    assert isinstance(make_projection("auto", 8192, 0, 1 << 26, directions=5), SparseJL)
     assert isinstance(make_projection("rademacher", 99, 0, 100), Rademacher)
 
 

@@ -49,6 +49,9 @@ def combined_request(previous: Draft, answer: str) -> str:
         return _with_threshold(request, answer, question)
     if topic == "contradiction" and _REMOVE.search(said) and not _MARK.search(said):
         return _without_prohibition(request)
+    named, before = Request(answer).models, Request(request).models
+    if named and before:
+        request = request[: before[0].start] + named[0].text + request[before[0].end :]
     addition = answer
     if topic == "model" and re.search(r"\btiny\b", said):
         addition = "model tiny"

@@ -42,7 +42,7 @@ _PATTERNS = tuple(
         r"(?:按|根据|基于)\s?[\"'`“]?(?P<name>[A-Za-z_][\w-]*)[\"'`”]?\s?(?:列|字段)?(?:去重|分层|均衡)",
     )
 )
-_MORE = re.compile(rf"^\s*(?:,|and|e|y|&|和|与|、|\+|or|ou|o)\s*{_WORD}", re.IGNORECASE)
+_MORE = re.compile(rf"^\s*(?:,\s*(?:and|e|y)(?=\s)|,|&|和|与|、|\+|(?:and|e|y|or|ou|o)(?=\s))\s*{_WORD}", re.IGNORECASE)
 _STOP = frozenset(
     [
         "the",
@@ -240,7 +240,7 @@ def named_columns(request: Request) -> tuple[tuple[str, int], ...]:
             if _acceptable(name) and not _is_path(request, start):
                 found.setdefault(start, name)
                 if re.search(
-                    r"columns|fields|cols|colunas|columnas|campos|列|字段|by|por|on|where|when|onde|donde",
+                    r"columns|fields|cols|colunas|columnas|campos|列|字段|\b(?:by|por|on|where|when|onde|donde)\b",
                     match.group(),
                     re.IGNORECASE,
                 ):
@@ -284,7 +284,7 @@ def _is_verb(request: Request, start: int, end: int) -> bool:
     verbs = (
         r"(?:keep|remov|drop|writ|sav|export|split|sampl|train|translat|filter|dedup|then|mant|fiqu|"
         r"salv|divid|guard|quit|elimin|conserv|mask|replace|output|use|report|only|no|don|min|max|at|"
-        r"case|ignor|threshold|seed)\w*"
+        r"case|ignor|threshold|seed)[\w-]*"
     )
     return re.fullmatch(verbs, word) is not None or re.fullmatch(rf"(?:{DROP})|(?:{KEEP})", word) is not None
 

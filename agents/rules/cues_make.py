@@ -174,7 +174,7 @@ CUES: tuple[Cue, ...] = (
     cue(
         "sample",
         "operation",
-        r"\bat random\b|\brandomly\b|\bal azar\b|aleatoriamente|ao acaso|(?<!per )(?<!the )(?<!each "
+        r"\bat random\b|\brandomly\b|\brandom \d|\bal azar\b|aleatoriamente|ao acaso|(?<!per )(?<!the )(?<!each "
         r")(?<!any )(?<!every )(?<!noisy )(?<!of )(?<!single )\bsampl(?:e|ing|ed)\b(?!s)|random "
         r"(?:sample|subset)|subsampl\w*|down-?sampl\w*|amostr(?:a|e|ar|agem)\b|muestr(?:a|ear|eo|"
         r"ea)\b|sorte\w* |抽样|采样|抽取|随机(?:抽|取|选|挑)|抽\s?\d|"

@@ -3,7 +3,7 @@
 import re
 
 _PT = (
-    r"nao|uma?|das|dos|da|do|arquivo|linhas?|colunas?|pergunta|resposta|limiar|fique|apenas|com|"
+    r"nao|o|tire|uma?|das|dos|da|do|arquivo|linhas?|colunas?|pergunta|resposta|limiar|fique|apenas|com|"
     r"sem|dados|treine|treinar|"
     r"remova|tira|mas|pra|para|perda|semente|saida|depois|antes|ate|em|os|as|e|gere|mantenha|quero|idioma|texto"
 )
@@ -53,7 +53,7 @@ def detect_language(folded: str, text: str) -> str:
     """
     han = sum("一" <= character <= "鿿" for character in text)
     latin = sum(character.isascii() and character.isalpha() for character in text)
-    if han >= 2 and han * 4 >= latin:
+    if han >= 2 and han * 8 >= latin:
         return "zh"
     counts = {
         code: len(re.findall(rf"\b(?:{words})\b", folded)) for code, words in (("en", _EN), ("pt", _PT), ("es", _ES))

@@ -29,8 +29,8 @@ _HAN = {"零": 0, "一": 1, "二": 2, "两": 2, "三": 3, "四": 4, "五": 5, "�
 _HAN_NUMBER = r"[零一二两三四五六七八九十百千万]+"
 
 _NUMBER_RE = re.compile(
-    r"(?<![\w.])(?P<num>\d+(?:\.\d+)?e[-+]?\d+|\d{1,3}(?:,\d{3})+(?:\.\d+)?|"
-    r"\d{1,3}(?:\.\d{3})+(?:,\d+)?|\d+[.,]\d+|\d+|\.\d+)"
+    r"(?<![\w.])(?P<num>\d+(?:\.\d+)?e[-+]?\d+|[1-9]\d{0,2}(?:,\d{3})+(?!\d)(?:\.\d+)?|"
+    r"[1-9]\d{0,2}(?:\.\d{3})+(?!\d)(?:,\d+)?|\d+[.,]\d+|\d+|\.\d+)"
     r"(?:\s?(?P<scale>k|mil|thousand|million|milhoes|milhao|millones|millon|billion|bilhoes|"
     r"mi|m|b|百万|千|万|亿)(?![a-z]))?"
 )
@@ -188,15 +188,19 @@ def quantities(request: Request) -> tuple[Quantity, ...]:
 def _shares(text: str) -> list[Quantity]:
     """`1/10 of`, 百分之二十: percentages that are not written with a sign."""
     found = [
-        Quantity(round(100 * int(m["part"]) / int(m["whole"]), 6), "percent", "", m.start(), m.end())
+        Quantity(_whole(round(100 * int(m["part"]) / int(m["whole"]), 6)), "percent", "", m.start(), m.end())
         for m in _FRACTION_RE.finditer(text)
         if 0 < int(m["part"]) < int(m["whole"])
     ]
     for match in _PERCENT_HAN_RE.finditer(text):
         value = float(match["num"]) if match["num"][0].isdigit() else float(_han(match["num"]))
-        placed = _placed(text, int(value) if value == int(value) else value, match.start(), match.end())
+        placed = _placed(text, _whole(value), match.start(), match.end())
         found.append(replace(placed, unit="percent"))
     return found
+
+
+def _whole(value: float) -> Number:
+    return int(value) if value == int(value) else value
 
 
 def _han_numbers(text: str) -> list[Quantity]:

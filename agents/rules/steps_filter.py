@@ -24,7 +24,9 @@ PII_ENTITIES: dict[str, str] = {
     "cn_id": r"身份证(?:号码?)?|chinese ids?\b|national ids? \(china\)|id cards?\b",
 }
 PII_UNKNOWN: dict[str, str] = {
-    "names": r"(?:person |people'?s? |customer |full )names?\b(?! of products)|\bnomes?\b|\bnombres?\b|姓名|人名",
+    "names": (
+        r"(?<!of )(?<!file )(?<!column )\bnames?\b(?! of)|\bnomes?\b(?! de (?:coluna|arquivo))|\bnombres?\b|姓名|人名"
+    ),
     "addresses": (
         r"(?:home |street |postal )address\w*|\benderecos?\b(?! ip)|\bdirecciones?\b(?! ip)|住址|"
         r"地址(?<!ip地址)(?<!ip 地址)"
@@ -209,6 +211,8 @@ def _stand(reading: Reading, position: int) -> str:
         name_end += 1
     within, inside = text[clause.start : position], text[clause.start : clause.end]
     if _PART.match(text[name_end : name_end + 12]) and re.search(r"\b(?:the|na|no|la|a|parte|in|on)\b|对|把", within):
+        if re.search(DROP, within):
+            return "drop"
         return "keep" if re.search(f"{ONLY}|{KEEP}", within) and "leave" not in within else ""
     if _OTHER_THAN.search(text[max(0, position - 26) : position]) or _LISTED_OTHER.search(within):
         return "keep"

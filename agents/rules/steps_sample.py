@@ -70,7 +70,11 @@ def group_column(reading: Reading, start: int, end: int) -> str | None:
 
 def _existing(reading: Reading, column: str, word: str) -> str:
     """A column of the file that matches the noun, else the usual name."""
+    role = {"source": "source", "domain": "source", "lang": "language"}.get(column)
     if reading.facts:
+        known = next((c.name for c in reading.facts.columns if role and c.role == role), None)
+        if known:
+            return known
         for name in reading.facts.names:
             if name.lower() in {column, word}:
                 return name

@@ -36,7 +36,8 @@ _NOT_TRAIN = re.compile(
     r"training|train|fine-?\s?tun\w*|treino|treinamento|treinar|treina\w*|entren\w*|ajuste|微调|训练|"
     r"预训练|pre-?train\w*)\b(?! (?:\ue004|on|with|using))"
     r"|(?:用于|做|准备|before|for|para) ?(?:sft|微调|训练|预训练)|(?:sft|dpo|训练|微调)[ ]?(?:set|data|dataset|"
-    r"数据集?|集|用)|treino\s?[/e]|train\s?[/,]|conjunto de (?:treino|entrenamiento)|data de trein\w+|"
+    r"数据集?|集|用)|treino\s?[/e]|train\s?[/,]\s?(?:val|test|dev|eval)|conjunto de (?:treino|"
+    r"entrenamiento)|data de trein\w+|"
     r"datos de entren\w+|dados de trein\w+"
 )
 _METHODS: tuple[tuple[str, str, str], ...] = (

@@ -23,7 +23,8 @@ def load_grader() -> ModuleType:
     name = "nl_requests_grader"
     if name not in sys.modules:
         spec = importlib.util.spec_from_file_location(name, ROOT / "benchmarks" / "nl_requests.py")
-        assert spec and spec.loader
+        assert spec
+        assert spec.loader
         module = importlib.util.module_from_spec(spec)
         sys.modules[name] = module
         spec.loader.exec_module(module)

@@ -11,7 +11,8 @@ from datamill.agents.draft import Draft, MissingCapability, Question, Refusal
 
 ROOT = Path(__file__).parents[3]
 _spec = importlib.util.spec_from_file_location("nl_requests_under_test", ROOT / "benchmarks" / "nl_requests.py")
-assert _spec and _spec.loader
+assert _spec
+assert _spec.loader
 grader = importlib.util.module_from_spec(_spec)
 sys.modules["nl_requests_under_test"] = grader
 _spec.loader.exec_module(grader)
@@ -19,7 +20,13 @@ _spec.loader.exec_module(grader)
 
 def case(kind: str = "plan", **expect: Any) -> dict[str, Any]:
     base = {"ops_all": [], "ops_any": [], "ops_none": [], "order": [], "params": {}, "train": None}
-    return {"id": "x", "kind": kind, "lang": "en", "request": "", "expect": {**base, "clarify": [], "refuse": [], **expect}}
+    return {
+        "id": "x",
+        "kind": kind,
+        "lang": "en",
+        "request": "",
+        "expect": {**base, "clarify": [], "refuse": [], **expect},
+    }
 
 
 def workflow(**near: Any) -> dict[str, Any]:
@@ -122,7 +129,12 @@ def test_sentences_go_to_a_human() -> None:
 def test_a_share_is_exact_to_the_row() -> None:
     block = {
         "dataset": "clean",
-        "dataflex": {"train_type": "dynamic_select", "component_name": "less", "update_step": 64, "candidate_window": 3414},
+        "dataflex": {
+            "train_type": "dynamic_select",
+            "component_name": "less",
+            "update_step": 64,
+            "candidate_window": 3414,
+        },
         "llamafactory": {"stage": "sft", "per_device_train_batch_size": 2, "gradient_accumulation_steps": 4},
     }
     trained = draft(workflow={**workflow(), "train": block})

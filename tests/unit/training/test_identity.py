@@ -1,6 +1,7 @@
 """A run that changes nothing about the data is stock LLaMA-Factory, bit for bit, trained in a process of its own."""
 
 import json
+from typing import Any
 
 import pytest
 
@@ -28,7 +29,7 @@ CASES = {
 
 
 @pytest.fixture(scope="module")
-def pairs(workbench, tmp_path_factory):
+def pairs(workbench: Any, tmp_path_factory: Any) -> Any:
     root = tmp_path_factory.mktemp("identity")
     specs = [workbench.spec(root / "ours" / name, section, **changes) for name, (section, changes) in CASES.items()]
     steps = {name: section["train_step"] for name, (section, _) in CASES.items() if "train_step" in section}
@@ -43,18 +44,18 @@ def pairs(workbench, tmp_path_factory):
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_losses_and_parameters_are_stock(pairs, name, read_losses, read_weights):
+def test_losses_and_parameters_are_stock(pairs: Any, name: Any, read_losses: Any, read_weights: Any) -> None:
     ours, stock = pairs / "ours" / name, pairs / "stock" / name
     assert len(read_losses(ours)) >= 3
     assert read_losses(ours) == read_losses(stock)
     assert read_weights(ours) == read_weights(stock)
 
 
-def test_dropout_is_felt(pairs, read_losses):
+def test_dropout_is_felt(pairs: Any, read_losses: Any) -> None:
     assert read_losses(pairs / "ours" / "accumulate") != read_losses(pairs / "ours" / "accumulate_dropout")
 
 
-def test_every_row_is_served_once_an_epoch(pairs):
+def test_every_row_is_served_once_an_epoch(pairs: Any) -> None:
     lines = (pairs / "ours" / "accumulate" / "plan_ledger.jsonl").read_text().splitlines()
     plans = [json.loads(line) for line in lines]
     assert [(plan["start"], plan["end"]) for plan in plans] == [(0, 6), (6, 12)]
@@ -63,7 +64,7 @@ def test_every_row_is_served_once_an_epoch(pairs):
     assert plans[0]["ids"] != plans[1]["ids"]
 
 
-def test_selection_of_everything_is_recorded(pairs):
+def test_selection_of_everything_is_recorded(pairs: Any) -> None:
     lines = (pairs / "ours" / "all_ids" / "plan_ledger.jsonl").read_text().splitlines()
     kinds = [(plan["kind"], plan["chosen"]) for plan in map(json.loads, lines)]
     assert kinds == [("natural", 41), ("selected", 41)]

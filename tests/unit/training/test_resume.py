@@ -2,6 +2,7 @@
 
 import json
 import shutil
+from typing import Any
 
 import pytest
 
@@ -25,7 +26,7 @@ CHANGES = {"lora_dropout": 0.1, "save_strategy": "steps", "save_steps": 3, "grad
 
 
 @pytest.fixture(scope="module")
-def runs(workbench, tmp_path_factory):
+def runs(workbench: Any, tmp_path_factory: Any) -> Any:
     """One run to the end; one killed at step 11 (checkpoint 9, in the middle of a plan) and resumed."""
     root = tmp_path_factory.mktemp("resume")
     whole = workbench.spec(root / "whole", SECTION, **CHANGES)
@@ -41,14 +42,14 @@ def runs(workbench, tmp_path_factory):
     return root, before, events, result
 
 
-def test_the_kill_left_a_later_plan_that_the_resume_decides_anew(runs):
+def test_the_kill_left_a_later_plan_that_the_resume_decides_anew(runs: Any) -> None:
     root, before, _, result = runs
     assert [plan["start"] for plan in before] == [0, 4, 8, 12]
     assert result.resumed_from == 9
     assert len(read_entries(root / "cut" / "plan_ledger.jsonl")) == 4
 
 
-def test_index_stream_is_identical(runs):
+def test_index_stream_is_identical(runs: Any) -> None:
     root = runs[0]
     whole, cut = (read_entries(root / name / "plan_ledger.jsonl") for name in ("whole", "cut"))
     assert [(p.start, p.end, p.ids, p.windows) for p in whole] == [(p.start, p.end, p.ids, p.windows) for p in cut]
@@ -56,13 +57,13 @@ def test_index_stream_is_identical(runs):
     assert whole[1].scores_digest != whole[2].scores_digest
 
 
-def test_losses_and_parameters_are_identical(runs, read_losses, read_weights):
+def test_losses_and_parameters_are_identical(runs: Any, read_losses: Any, read_weights: Any) -> None:
     root = runs[0]
     assert read_losses(root / "whole") == read_losses(root / "cut")
     assert read_weights(root / "whole") == read_weights(root / "cut")
 
 
-def test_events_tell_the_story(runs):
+def test_events_tell_the_story(runs: Any) -> None:
     _, _, events, result = runs
     plans = [event for event in events if event["event"] == "plan"]
     assert [event["step"] for event in plans] == [12]
@@ -75,7 +76,7 @@ def test_events_tell_the_story(runs):
     assert result.steps == 16
 
 
-def test_fate_of_every_row(runs):
+def test_fate_of_every_row(runs: Any) -> None:
     root = runs[0]
     entries = read_entries(root / "cut" / "plan_ledger.jsonl")
     trained = [0] * 16
@@ -86,7 +87,7 @@ def test_fate_of_every_row(runs):
             trained[step] += 1
         for plan in fate.plans:
             assert plan.selected == (plan.kind == "selected" and plan.score is not None and plan.steps != ())
-    assert trained == [len(batch) for entry in entries for batch in (sum(sum(w, []), []) for w in entry.windows)]
+    assert trained == [sum(len(rank) for micro in window for rank in micro) for e in entries for window in e.windows]
     scored = [plan for plan in fate_of(root / "cut", entries[2].ids[0]).plans if plan.plan == 2]
     assert scored[0].selected
     assert -1 <= scored[0].score <= 1
@@ -94,7 +95,7 @@ def test_fate_of_every_row(runs):
         fate_of(root / "cut", "nobody")
 
 
-def test_budget_is_what_the_steps_take(runs):
+def test_budget_is_what_the_steps_take(runs: Any) -> None:
     entries = read_entries(runs[0] / "whole" / "plan_ledger.jsonl")
     assert [entry.candidates for entry in entries] == [41, 41, 41, 41]
     assert [entry.chosen for entry in entries[1:]] == [16, 14, 16]  # step 10 is the short end of a stock epoch
@@ -103,7 +104,7 @@ def test_budget_is_what_the_steps_take(runs):
         assert len(entry.ids) == entry.chosen
 
 
-def test_finished_run_has_nothing_to_do(runs, workbench):
+def test_finished_run_has_nothing_to_do(runs: Any, workbench: Any) -> None:
     root = runs[0]
     config = from_mapping(workbench.arguments(**CHANGES) | {"dataflex": SECTION}, base_dir=workbench.root)
     last = whole_checkpoints(root / "cut")[-1]
@@ -114,7 +115,7 @@ def test_finished_run_has_nothing_to_do(runs, workbench):
     assert "nothing to do" in str(caught.value)
 
 
-def test_resume_with_other_data_names_the_two_choices(runs, workbench):
+def test_resume_with_other_data_names_the_two_choices(runs: Any, workbench: Any) -> None:
     config = from_mapping(workbench.arguments(**CHANGES, lora_alpha=5) | {"dataflex": SECTION}, base_dir=workbench.root)
     with pytest.raises(DatamillError) as caught:
         prepare(config, runs[0] / "cut", resume=True)
@@ -123,7 +124,7 @@ def test_resume_with_other_data_names_the_two_choices(runs, workbench):
     assert "continue with the old settings, or start a new run" in str(caught.value)
 
 
-def test_checkpoint_cut_short_is_not_used(runs):
+def test_checkpoint_cut_short_is_not_used(runs: Any) -> None:
     root = runs[0]
     before = whole_checkpoints(root / "whole")
     (before[-1] / "trainer_state.json").write_text('{"half')

@@ -1,5 +1,6 @@
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -14,8 +15,8 @@ LESS = {"train_type": "dynamic_select", "component_name": "less", "update_step":
 
 
 @pytest.fixture
-def check(tmp_path):
-    def run(train, target, **section):
+def check(tmp_path: Any) -> Any:
+    def run(train: Any, target: Any, **section: Any) -> Any:
         for name, rows in (("d", train), ("t", target)):
             text = "".join(json.dumps(row) + "\n" for row in rows)
             (tmp_path / f"{name}.jsonl").write_text(text, encoding="utf-8")
@@ -27,22 +28,22 @@ def check(tmp_path):
     return run
 
 
-def row(question, answer="it is so"):
+def row(question: Any, answer: Any = "it is so") -> Any:
     return {"instruction": question, "input": "", "output": answer}
 
 
-def test_sets_that_do_not_meet_pass(check):
+def test_sets_that_do_not_meet_pass(check: Any) -> None:
     assert check([row("What is one?")], [row("What is two?")]) == []
 
 
-def test_same_question_in_other_dress_is_found(check):
+def test_same_question_in_other_dress_is_found(check: Any) -> None:
     with pytest.raises(DatamillError) as caught:
         check([row("What  IS one?"), row("b")], [row("c"), row("what is one", "another answer")])
     assert caught.value.code == "DM-TRAIN-007"
     assert "1 of 2 rows" in str(caught.value)
 
 
-def test_sharegpt_rows_are_read_by_their_tags():
+def test_sharegpt_rows_are_read_by_their_tags() -> None:
     from datamill.training.datasets import _text
 
     messages = [{"role": "user", "content": "Q"}, {"role": "assistant", "content": "A"}]
@@ -54,24 +55,24 @@ def test_sharegpt_rows_are_read_by_their_tags():
     assert _text({"messages": messages}, entry) == RowText("Q", "Q\nA")
 
 
-def test_texts_without_a_question_are_compared_whole():
+def test_texts_without_a_question_are_compared_whole() -> None:
     with pytest.raises(DatamillError, match="DM-TRAIN-007"):
         check_disjoint("t", [RowText("", "Same text.")], "d", [RowText("", "same text")])
     check_disjoint("t", [RowText("", "Same text.")], "d", [RowText("", "another")])
 
 
-def test_set_that_is_not_here_is_noted(check):
+def test_set_that_is_not_here_is_noted(check: Any) -> None:
     notes = check([row("a")], [row("b")], target_dataset="hub")
     assert "hub" in notes[0]
 
 
-def test_empty_target_is_refused(check):
+def test_empty_target_is_refused(check: Any) -> None:
     with pytest.raises(DatamillError, match="no rows"):
         check([row("a")], [])
 
 
 @pytest.mark.skipif(not GSM8K.is_dir(), reason="../shared is absent")
-def test_renamed_copy_of_a_test_set_is_refused_by_content(check):
+def test_renamed_copy_of_a_test_set_is_refused_by_content(check: Any) -> None:
     lines = (GSM8K / "example_model_solutions.jsonl").read_text(encoding="utf-8").splitlines()[:40]
     questions = [json.loads(line)["question"] for line in lines]
     with pytest.raises(DatamillError) as caught:
@@ -81,11 +82,11 @@ def test_renamed_copy_of_a_test_set_is_refused_by_content(check):
 
 
 @pytest.mark.skipif(not GSM8K.is_dir(), reason="../shared is absent")
-def test_training_questions_of_the_same_benchmark_pass(check):
+def test_training_questions_of_the_same_benchmark_pass(check: Any) -> None:
     lines = (GSM8K / "train.jsonl").read_text(encoding="utf-8").splitlines()[:60]
     assert check([row("a")], [row(json.loads(line)["question"]) for line in lines]) == []
 
 
-def test_normalised():
+def test_normalised() -> None:
     assert normalised("  Ｗhat—is\tONE? ") == "what is one"
     assert normalised("one") != normalised("two")

@@ -311,7 +311,7 @@ def _outputs(reading: Reading, nodes: list[Node], made: Assembly, head: str) -> 
     registered = bool(wish) or any(s["operator"].startswith("format.") for s in workflow["steps"])
     entry: dict[str, Any] = {"from": head, "path": path, "format": kind, "card": True}
     if registered and kind in {"jsonl", "json", "parquet", "csv"}:
-        entry["llamafactory"] = _registration(made, head, stem)
+        entry["llamafactory"] = _registration(made, stem, ranked=wish is not None and wish.stage in {"dpo", "rm"})
     split = next((s for s in workflow["steps"] if s["operator"] == "split"), None)
     workflow["outputs"] = _sides(made, split, head, entry, path, kind) if split else {"clean": entry}
     if wish:
@@ -341,10 +341,10 @@ def _formatted(reading: Reading, made: Assembly, head: str) -> str:
     return step_id
 
 
-def _registration(made: Assembly, head: str, stem: str) -> dict[str, Any]:
+def _registration(made: Assembly, stem: str, ranked: bool) -> dict[str, Any]:
     steps = made.workflow["steps"]
     formats = [s["operator"] for s in steps if s["operator"].startswith("format.")]
-    if "format.preference" in formats:
+    if "format.preference" in formats or ranked:
         return {"name": stem, "formatting": "alpaca", "ranking": True}
     chat = "format.chat" in formats or (
         not formats and "alpaca" not in stem and any("messages" in str(s.get("params", {})) for s in steps)

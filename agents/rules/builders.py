@@ -83,6 +83,7 @@ def build_nodes(reading: Reading, found: Sequence[Wanted], match: Match | None) 
     nodes += _scope_nodes(reading)
     nodes += condition_nodes(reading)
     nodes += _after_paraphrase(steps_filter.length_nodes(reading), nodes)
+    nodes += _pairs_to_train_on(reading, nodes)
     nodes += _mixing(reading, found)
     nodes += steps_sample.sampling_nodes(reading, tuple(found)) if _samples(reading) else []
     nodes = _without_normalising(reading, merged(nodes))
@@ -93,6 +94,20 @@ def build_nodes(reading: Reading, found: Sequence[Wanted], match: Match | None) 
         nodes += [n for n in _cleaning(reading, found) if not any(k.capability == n.capability for k in nodes)]
     nodes = [node for node in nodes if node.capability not in banned]
     return _respecting(reading, nodes)
+
+
+def _pairs_to_train_on(reading: Reading, nodes: Sequence[Node]) -> list[Node]:
+    """DPO and reward models read pairs: made from three named columns, or from those of the file."""
+    wish = reading.training
+    known = len(reading.columns) >= 3 or (reading.facts is not None and bool(reading.facts.columns))
+    if (
+        wish is None
+        or wish.stage not in {"dpo", "rm"}
+        or not known
+        or any(n.capability == "format.preference" for n in nodes)
+    ):
+        return []
+    return steps_shape.build_preference(reading, Wanted("format.preference", wish.start, wish.start + 1))
 
 
 def _without_normalising(reading: Reading, nodes: list[Node]) -> list[Node]:

@@ -33,13 +33,14 @@ _PATTERNS = tuple(
             rf"es|coincid))"
         ),
         r"[\"'`“「]?(?P<name>[A-Za-z_][\w-]*)[\"'`”」]?\s?(?:这一?)?(?:列|字段)",
-        r"(?:列名?|字段)(?:是|为|叫|:|：)?\s?[\"'`“「]?(?P<name>[A-Za-z_][\w-]*|[一-鿿]{1,4})[\"'`”」]?",
+        r"(?:列名?|字段)(?:是|为|叫|:|：)\s?[\"'`“「]?(?P<name>[A-Za-z_][\w-]*|[一-鿿]{1,4})[\"'`”」]?",
+        r"(?:列名?|字段)\s?[\"'`“「]?(?P<name>[A-Za-z_][\w-]*)[\"'`”」]?",
         (
             r"(?:de-?dup\w*|near-?dup\w*|exact|minhash|duplic\w*|duplicad\w*|unique|uniq|去重) (?:[^\s,;]+ "
             r"){0,3}?(?:by|on|based on|using|por|pelo|pela|segun|con base en) (?:the |o |a |el |la |its "
             r")?[\"'`“]?(?P<name>[A-Za-z_][\w-]*)[\"'`”]?"
         ),
-        r"(?:按|根据|基于)\s?[\"'`“]?(?P<name>[A-Za-z_][\w-]*)[\"'`”]?\s?(?:列|字段)?(?:去重|分层|均衡)",
+        r"(?:按|根据|基于)\s?[\"'`“]?(?P<name>[A-Za-z_][\w-]*)[\"'`”]?\s?(?:列|字段)?[一-鿿]{0,4}?(?:去重|分层|均衡)",
     )
 )
 _MORE = re.compile(rf"^\s*(?:,\s*(?:and|e|y)(?=\s)|,|&|和|与|、|\+|(?:and|e|y|or|ou|o)(?=\s))\s*{_WORD}", re.IGNORECASE)

@@ -72,6 +72,7 @@ CUES: tuple[Cue, ...] = (
     cue(
         "score.llm_judge",
         "operation",
+        r"\b(?:scored|rated|graded) (?:at least |above |over |>= ?)?\d|"
         r"llm[- ](?:as[- ]a[- ])?(?:judge\w*|scor\w*|rat\w*|grad\w*|juez|juiz)|\bjudge[sd]?\b|"
         r"\bjuez\b|\bjuiz\b|educational (?:value|quality|score)|valor educativo|(?:scor|rat|grad)(?:e|"
         r"ed|es|ing) (?:\w+ ){0,4}(?:by|with|using) (?:a |an |the )?(?:llm|model|gpt\S*)|"
@@ -174,6 +175,8 @@ CUES: tuple[Cue, ...] = (
     cue(
         "sample",
         "operation",
+        r"(?:cut|reduc|shrink|trim|downsiz|reduz)\w*[^.;]{0,24}(?:to|by|a|para|em|en) \d|(?:缩减|"
+        r"缩小|减少)[^。;]{0,10}(?:到|为|至)\s?\d|"
         r"\bat random\b|\brandomly\b|\brandom \d|\bal azar\b|aleatoriamente|ao acaso|(?<!per )(?<!the )(?<!each "
         r")(?<!any )(?<!every )(?<!noisy )(?<!of )(?<!single )\bsampl(?:e|ing|ed)\b(?!s)|random "
         r"(?:sample|subset)|subsampl\w*|down-?sampl\w*|amostr(?:a|e|ar|agem)\b|muestr(?:a|ear|eo|"
@@ -215,6 +218,7 @@ CUES: tuple[Cue, ...] = (
         "split",
         "operation",
         (
+            r"(?:repart|particion|separ)\w* (?:\w+ ){0,5}(?:en|em) \d|"
             r"(?<!test )(?<!dev )(?<!val )(?<!train )(?<!training )(?<!same )\bsplit\b(?! (?:\w+ "
             r"){0,3}into (?:chunks|passages|pieces|segments|windows|sentences|paragraphs))|"
             r"train\s?/\s?(?:test|val|dev)|train[- ]test split|hold(?:ing)?[- ]?out|set aside|"

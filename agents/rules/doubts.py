@@ -18,7 +18,9 @@ from datamill.agents.rules.steps_dedup import threshold_said
 NEEDS_TARGET = frozenset({"less", "cluster_less", "nice", "tsds", "near", "rds_plus", "bm25", "icons"})
 
 _DESTROY = re.compile(
-    r"overwrit\w*|over-write|replac\w* (?:the |my |our )?(?:input|original|source|raw)|"
+    r"back (?:in)?to the (?:original|input|same|source)|into the (?:original|input|same) file|"
+    r"over the original|no mesmo arquivo|en el mismo archivo|写回原|overwrit\w*|over-write|"
+    r"replac\w* (?:the |my |our )?(?:input|original|source|raw)|"
     r"in[- ]place|(?:delet\w*|eras\w*|wipe|remov\w*|rm) (?:the |my |our |all )*(?:raw|original\w*|"
     r"input|source|old)s?(?: data| files?| folder| dir\w*| set)?\b|"
     r"delet\w* (?:the |my |all )*(?:\w+ )?(?:folder|director\w+|files?|bucket|database)|"

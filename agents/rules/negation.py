@@ -44,6 +44,7 @@ _POSITIVE_VERB = re.compile(
 )
 
 _KEEP_ROWS = re.compile(
+    r"(?:don'?t|do not|dont|never) (?:remov\w*|delet\w*|drop)(?=\s*(?:[.,;!]|$|them\b|anything))|"
     r"(?:don'?t|do not|dont|never|without|not) (?:\w+ )?(?:remov\w*|delet\w*|drop\w*|los\w*|"
     r"throw\w* away|discard\w*|filter\w*)(?: out)? (?:any |a |the |single |a single |of the |"
     r"whole )*(?:rows?|lines?|records?|samples?|examples?|data|documents?|anything)\b"

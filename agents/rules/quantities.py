@@ -168,13 +168,17 @@ class Quantity:
         return round(self.value / 100, 6) if self.unit == "percent" else float(self.value)
 
 
+_NEGATIVE = re.compile(r"(?:[a-z一-鿿]|[=:(])\s?(?<!\w-)(?<![\d])(?:(?<=\s)|(?<=[=:(]))-$")
+
+
 def quantities(request: Request) -> tuple[Quantity, ...]:
     """Every number of a request outside paths, addresses and identifiers, in order."""
     text = request.masked
     found: dict[int, Quantity] = {}
     for match in (*_NUMBER_RE.finditer(text), *_NUMBER_AFTER_HAN_RE.finditer(text)):
         value = _value(match["num"], match["scale"], request.language)
-        found.setdefault(match.start(), _placed(text, value, match.start(), match.end()))
+        sign = -1 if _NEGATIVE.search(text[: match.start()]) else 1
+        found.setdefault(match.start(), _placed(text, sign * value, match.start(), match.end()))
     found = {start: quantity for start, quantity in found.items() if not _one_per(text, quantity)}
     for quantity in _shares(text):
         found = {start: q for start, q in found.items() if not quantity.start <= start < quantity.end}

@@ -298,7 +298,7 @@ def _pii_columns(reading: Reading, wanted: Wanted) -> tuple[str, ...]:
 
 def _pii_mode(reading: Reading) -> str:
     text = reading.request.masked
-    if re.search(r"pseudonym\w*|pseudonim\w*|seudonim\w*|假名|化名", text):
+    if re.search(r"pseudonym\w*|\bconsistent\b|\bfake\b|\balias\w*|pseudonim\w*|seudonim\w*|假名|化名", text):
         return "pseudonymise"
     if (
         re.search(

@@ -109,8 +109,11 @@ def train_block(
     return block, assumptions
 
 
-def _affordable_window(reading: Reading, section: dict[str, Any], rows_a_step: int, pool: int) -> int | None:
-    """Candidate rows a round that keep a run of the demo's size within `TOKEN_BUDGET`; None where the pool is unknown.
+def _affordable_window(
+    reading: Reading, section: dict[str, Any], rows_a_step: int, pool: int
+) -> tuple[int, int] | None:
+    """Candidate rows a round that keep a run of the demo's size within `TOKEN_BUDGET`; and the
+    tokens of the run; None where the pool is unknown or fits whole.
 
     Tokens are characters over `CHARS_PER_TOKEN`. Training rows and, each round, the target rows are paid first.
     """
@@ -122,7 +125,8 @@ def _affordable_window(reading: Reading, section: dict[str, Any], rows_a_step: i
     trained = (section["warmup_step"] + rounds * update) * rows_a_step
     scored = (TOKEN_BUDGET / tokens_a_row - trained) / rounds - pool * TARGET_SHARE
     window = max(int(scored), 2 * update * rows_a_step)
-    return window if window < pool else None
+    tokens = (trained + rounds * (window + pool * TARGET_SHARE)) * tokens_a_row
+    return (window, round(tokens)) if window < pool else None
 
 
 def _selection(reading: Reading, wish: TrainingWish, factory: dict[str, Any]) -> tuple[dict[str, Any], list[str]]:
@@ -145,9 +149,9 @@ def _selection(reading: Reading, wish: TrainingWish, factory: dict[str, Any]) ->
     }
     affordable = None if ratio else _affordable_window(reading, section, rows_a_step, pool)
     if affordable:
-        section["candidate_window"] = affordable
+        section["candidate_window"], tokens = affordable
         notes.append(
-            f"each round scores {affordable} candidate rows, about {TOKEN_BUDGET:,} tokens through the model in all; "
+            f"each round scores {affordable[0]} candidate rows, about {tokens:,} tokens through the model in all; "
             "candidate_window: null scores the whole pool"
         )
     if ratio:

@@ -130,7 +130,7 @@ _LOWER = (
         (
             r"random(?:ly)? select\w*|select\w* (?:\w+ ){0,4}(?:at )?random(?:ly)?|(?:choos|pick|draw|"
             r"tak)\w* (?:\w+ ){0,4}(?:at random|randomly)|random (?:selector|baseline)|selec\w+ "
-            r"aleatori\w*|随机选择?(?:器|作为|做)|随机基线"
+            r"aleatori\w*|随机(?:选|挑)(?:择|取)?(?:器|[^,。;]{0,14}(?:作为|做|基线))|随机基线"
         ),
     ),
     (

@@ -397,8 +397,8 @@ def _fidelity_lines(pool: str, found: Mapping[str, Any]) -> list[str]:
     ]
     setting = (
         f"Fidelity, pool `{pool}`: {found['rows']} rows, {found['targets']} targets, {found['warmup_steps']} "
-        f"warm-up steps, d = {found['dim']}. Exact scores spread by {found['exact_scores']['std']:.4f} (standard deviation) "
-        f"and differ from a batch-1 loop by at most {found['largest_error_of_exact_scores']:.1e}."
+        f"warm-up steps, d = {found['dim']}. Exact scores spread by {found['exact_scores']['std']:.4f} "
+        f"(standard deviation) and differ from a batch-1 loop by at most {found['largest_error_of_exact_scores']:.1e}."
     )
     return [
         setting,

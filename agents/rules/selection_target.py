@@ -68,7 +68,7 @@ def _register_target(workflow: dict[str, Any], source: str, path: str) -> str:
 
 
 def _held_out(reading: Reading, made: Assembly, head: str, path: str) -> str | None:
-    """No target named: a twentieth of the rows, verified ones where answers were checked, is held out as target."""
+    """No target named: a small share of the rows, verified ones where answers were checked, is held out as target."""
     workflow = made.workflow
     if not made.has_input or "split" in {s["operator"] for s in workflow["steps"]} or not installed("split"):
         return None

@@ -14,7 +14,7 @@ BATCH, ACCUMULATION = 2, 4
 TOKEN_BUDGET = 60_000
 """Tokens that training and scoring together may put through the model of a draft nobody sized."""
 CHARS_PER_TOKEN, TEMPLATE_TOKENS = 3.5, 20
-TARGET_SHARE = 0.05
+TARGET_SHARE = 0.03
 """Share of the rows held out as target when none is named."""
 
 _TEMPLATES = (
@@ -112,10 +112,9 @@ def train_block(
 def _affordable_window(
     reading: Reading, section: dict[str, Any], rows_a_step: int, pool: int
 ) -> tuple[int, int] | None:
-    """Candidate rows a round that keep a run of the demo's size within `TOKEN_BUDGET`; and the
-    tokens of the run; None where the pool is unknown or fits whole.
+    """Candidate rows a round that keep a small run within `TOKEN_BUDGET`, and the tokens of that run.
 
-    Tokens are characters over `CHARS_PER_TOKEN`. Training rows and, each round, the target rows are paid first.
+    None where the pool is unknown or fits whole. Tokens are characters over `CHARS_PER_TOKEN`. Training rows and, each round, the target rows are paid first.
     """
     if reading.facts is None or not pool:
         return None
@@ -141,9 +140,9 @@ def _selection(reading: Reading, wish: TrainingWish, factory: dict[str, Any]) ->
     rows_a_step = factory["per_device_train_batch_size"] * factory["gradient_accumulation_steps"]
     pool = sum(facts.rows or 0 for facts in reading.inspection.inputs) if reading.inspection else 0
     ratio = said.get("ratio")
-    update = said.get("update_every") or (max(1, round(ratio * pool / rows_a_step)) if ratio and pool else 10)
+    update = said.get("update_every") or (max(1, round(ratio * pool / rows_a_step)) if ratio and pool else 8)
     section |= {
-        "warmup_step": said.get("warmup_steps", 5),
+        "warmup_step": said.get("warmup_steps", 4),
         "update_step": update,
         "update_times": said.get("update_times", 2),
     }

@@ -248,7 +248,7 @@ def _free_port() -> int:
 
 
 def _environment(spec: RunSpec, offline: bool) -> dict[str, str]:
-    environment = {**os.environ, "DISABLE_VERSION_CHECK": os.environ.get("DISABLE_VERSION_CHECK", "0")}
+    environment = dict(os.environ)
     if offline:
         environment |= {"HF_HUB_OFFLINE": "1", "TRANSFORMERS_OFFLINE": "1", "HF_DATASETS_OFFLINE": "1"}
     if spec.deepspeed and "CUDA_VISIBLE_DEVICES" not in environment and shutil.which("nvidia-smi") is None:

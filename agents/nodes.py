@@ -4,6 +4,7 @@ Nodes before `review` touch nothing but the state; `review` is pure, because Lan
 a thread is resumed; only `execute` runs anything, and only for the digest that was approved.
 """
 
+import json
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -294,9 +295,12 @@ def _approved(state: ThreadState, services: ThreadServices, decision: Mapping[st
 
 def _stale(state: ThreadState, plan: Plan, given: str) -> Change:
     """Back to review: what was approved is not what would run."""
-    changes = diff_consents(state["consent"], plan.consent()) if state.get("consent") else []
-    what = f"{given[:12]} -> {plan.short}" if plan.digest != given else f"{given[:12]} is not this plan"
-    lines = [f"the plan changed since it was shown ({what}); please look again", *(f"  {line}" for line in changes)]
+    before, now = (json.loads(json.dumps(consent)) for consent in (state.get("consent"), plan.consent()))
+    changes = diff_consents(before, now) if before else []
+    what = f"the plan changed since it was shown: {given[:12]} -> {plan.short}"
+    if not changes:
+        what = f"{given[:12]} is not this plan, which is {plan.short}"
+    lines = [f"{what}; please look again", *(f"  {line}" for line in changes)]
     return {"status": "stale", "notice": "\n".join(lines), "previous_yaml": ""}
 
 

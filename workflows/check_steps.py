@@ -1,7 +1,7 @@
 """Turns step specs into plan steps: operator known, parameters valid, files allowed, columns right."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import xxhash
@@ -56,7 +56,7 @@ class StepChecker:
         try:
             operator = find(spec.operator)
         except DatamillError as error:
-            self.findings.add(error.issues[0], (*base, "operator"))
+            self.findings.add(replace(error.issues[0], step=spec.id, field="operator"), (*base, "operator"))
             return None
         if operator.effect is Effect.SOURCE:
             message = f"`{operator.id}` reads an input; write it under `inputs`"

@@ -18,7 +18,7 @@ LONGER = "keep only texts of at least 12 characters"
 KEY = "sk-test-0123456789abcdef"
 
 
-def project(folder: Path, count: int = 60, settings: str = "") -> Path:
+def project(folder: Path, count: int = 120, settings: str = "") -> Path:
     """The small project without its workflow; rows are whole except one broken line."""
     make_project(folder, count=count)
     (folder / "plan.yaml").unlink()
@@ -76,6 +76,6 @@ def result(done: subprocess.CompletedProcess[str]) -> dict[str, Any]:
     return found
 
 
-def change_input(folder: Path, count: int = 30) -> None:
+def change_input(folder: Path, count: int = 110) -> None:
     """Other rows under the same name."""
     write_rows(folder / "rows.jsonl", small_rows(count))

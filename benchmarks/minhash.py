@@ -409,12 +409,14 @@ def write_report(result: dict[str, Any]) -> None:
     RESULTS.mkdir(exist_ok=True)
     (RESULTS / "minhash.json").write_text(json.dumps(result, indent=1) + "\n")
     lines = [
-        "# MinHash near-duplicates", "", f"{result['date']}; {', '.join(f'{k} {v}' for k, v in result['machine'].items())}", "", f"`{result['command']}`", "",
+        "# MinHash near-duplicates", "",
+        f"{result['date']}; {', '.join(f'{name} {value}' for name, value in result['machine'].items())}", "",
+        f"`{result['command']}`", "",
         "CPU seconds are medians of interleaved rounds, one thread, per 100,000 documents of about 300 words; methods",
         "run on fewer documents are scaled. `precision (family)` counts a removed document as right when any member",
         "of its family is at least .8 similar; `precision (star)` looks at the family's base only,",
-        "and counts variants that are near-duplicates of each other alone as errors. The Han corpus maps words to single",
-        "characters and full stops to tokens of their own, so that its planted similarities are approximate.", "",
+        "and counts variants that are near-duplicates of each other alone as errors. The Han corpus maps words to",
+        "single characters and full stops to tokens of their own, so that its planted similarities are approximate.", "",
         "| method | docs | CPU s/100k | recall >=.8 | recall .8-.85 | prec. star | prec. family | wrong family | MB |",
         "|---|---|---|---|---|---|---|---|---|",
     ]  # fmt: skip

@@ -10,7 +10,8 @@ are asked of a band, which finds a superset at a higher recall, and the exact co
 Under `unit: auto` a text is shingled by words or by characters as its own script asks; two texts on different sides
 of that line share no shingle.
 
-Cost: about 0.9 CPU seconds for 200 MB of English text, verified 1.5, Cyrillic about twice that; see `benchmarks/minhash.py`.
+Cost: about 0.9 CPU seconds for 200 MB of English text, verified 1.5, Cyrillic about twice that; see
+`benchmarks/minhash.py`.
 
 Source: Broder (1997); FineWeb (Penedo et al. 2024) for 14 x 8 over word 5-grams.
 """

@@ -114,7 +114,8 @@ def _affordable_window(
 ) -> tuple[int, int] | None:
     """Candidate rows a round that keep a small run within `TOKEN_BUDGET`, and the tokens of that run.
 
-    None where the pool is unknown or fits whole. Tokens are characters over `CHARS_PER_TOKEN`. Training rows and, each round, the target rows are paid first.
+    None where the pool is unknown or fits whole. Tokens are characters over `CHARS_PER_TOKEN`. Training rows and, each
+    round, the target rows are paid first.
     """
     if reading.facts is None or not pool:
         return None

@@ -416,7 +416,7 @@ def write_report(result: dict[str, Any]) -> None:
         "run on fewer documents are scaled. `precision (family)` counts a removed document as right when any member",
         "of its family is at least .8 similar; `precision (star)` looks at the family's base only,",
         "and counts variants that are near-duplicates of each other alone as errors. The Han corpus maps words to",
-        "single characters and full stops to tokens of their own, so that its planted similarities are approximate.", "",
+        "single characters and full stops to tokens of their own, so its planted similarities are approximate.", "",
         "| method | docs | CPU s/100k | recall >=.8 | recall .8-.85 | prec. star | prec. family | wrong family | MB |",
         "|---|---|---|---|---|---|---|---|---|",
     ]  # fmt: skip

@@ -85,7 +85,7 @@ def parse_money(text: str | None) -> float | None:
         value = float(text.upper().removesuffix("USD").strip())
     except ValueError:
         value = -1.0
-    if value < 0:
+    if not 0 <= value < float("inf"):
         raise usage_error(f"--budget takes an amount such as 2.00USD, not `{text}`")
     return value
 

@@ -95,10 +95,15 @@ def mermaid(plan: Plan) -> str:
     names = {node.id: f"n{index}" for index, node in enumerate(picture.nodes)}
     lines = ["flowchart LR"]
     for node in picture.nodes:
-        label = f"{node.label}<br/>{node.detail}".replace('"', "#quot;")
-        lines.append(f'  {names[node.id]}["{label}"]')
+        lines.append(f'  {names[node.id]}["{_entities(node.label)}<br/>{_entities(node.detail)}"]')
     lines += [f"  {names[a]} --> {names[b]}" for a, b in picture.edges]
     return "\n".join(lines)
+
+
+def _entities(text: str) -> str:
+    """`text` with what Mermaid or a page would read as markup in Mermaid's entity codes."""
+    table = {"#": "#35;", "&": "#amp;", "<": "#lt;", ">": "#gt;", '"': "#quot;", "`": "#96;"}
+    return text.translate(str.maketrans(table)).replace("\n", " ")
 
 
 def svg(plan: Plan, counts: Mapping[str, int] | None = None) -> str:

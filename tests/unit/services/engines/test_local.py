@@ -4,6 +4,7 @@ import os
 import signal
 import subprocess
 import sys
+from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
 
@@ -68,10 +69,9 @@ def ordered(data: TableDataset | ShardDataset) -> pa.Table:
 
 
 @pytest.fixture(scope="module", params=[1, 2])
-def engine(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> LocalEngine:
-    made = LocalEngine(request.param, tmp_path_factory.mktemp(f"scratch{request.param}"))
-    request.addfinalizer(made.close)
-    return made
+def engine(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalEngine]:
+    with LocalEngine(request.param, tmp_path_factory.mktemp(f"scratch{request.param}")) as made:
+        yield made
 
 
 @pytest.mark.parametrize("count", [1, 2, 8])

@@ -93,9 +93,8 @@ def mermaid(plan: Plan) -> str:
     """The plan as a Mermaid flowchart."""
     picture = layout(plan)
     names = {node.id: f"n{index}" for index, node in enumerate(picture.nodes)}
-    lines = ["flowchart LR"]
-    for node in picture.nodes:
-        lines.append(f'  {names[node.id]}["{_entities(node.label)}<br/>{_entities(node.detail)}"]')
+    boxes = [f'  {names[node.id]}["{_entities(node.label)}<br/>{_entities(node.detail)}"]' for node in picture.nodes]
+    lines = ["flowchart LR", *boxes]
     lines += [f"  {names[a]} --> {names[b]}" for a, b in picture.edges]
     return "\n".join(lines)
 

@@ -1,6 +1,6 @@
 import re
 from pathlib import Path
-from xml.etree import ElementTree
+from xml.etree import ElementTree as ET
 
 import pytest
 from support.project import compiled, make_project
@@ -51,7 +51,7 @@ def test_no_line_is_wider_than_the_terminal_and_nothing_is_lost(project: Path, w
 def test_an_svg_is_xml_and_hostile_labels_are_text_in_it(project: Path) -> None:
     plan = chain(project, HOSTILE)
     picture = svg(plan, {"fix": 1234})
-    root = ElementTree.fromstring(picture)
+    root = ET.fromstring(picture)
     assert root.tag == f"{SVG}svg"
     assert not list(root.iter(f"{SVG}script"))
     words = [element.text for element in root.iter(f"{SVG}text")]

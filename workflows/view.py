@@ -99,10 +99,15 @@ def mermaid(plan: Plan) -> str:
     return "\n".join(lines)
 
 
+MERMAID_ENTITIES: dict[int, str] = {
+    ord(mark): code
+    for mark, code in {"#": "#35;", "&": "#amp;", "<": "#lt;", ">": "#gt;", '"': "#quot;", "`": "#96;"}.items()
+}
+
+
 def _entities(text: str) -> str:
     """`text` with what Mermaid or a page would read as markup in Mermaid's entity codes."""
-    table = {"#": "#35;", "&": "#amp;", "<": "#lt;", ">": "#gt;", '"': "#quot;", "`": "#96;"}
-    return text.translate(str.maketrans(table)).replace("\n", " ")
+    return text.translate(MERMAID_ENTITIES).replace("\n", " ")
 
 
 def svg(plan: Plan, counts: Mapping[str, int] | None = None) -> str:

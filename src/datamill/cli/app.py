@@ -31,7 +31,7 @@ Global options may stand before or after the command. Exit codes: 0 ok, 1 a step
 invalid, 4 approval needed or refused, 5 a quality gate failed, 6 missing dependency, 7 budget exceeded,
 130 interrupted."""
 
-COMMAND_MODULES = ("ask", "chat", "plan", "run", "runs", "data", "models", "report", "ops", "doctor", "config")
+COMMAND_MODULES = ("ask", "chat", "plan", "run", "runs", "data", "train", "models", "report", "ops", "doctor", "config")
 
 app = typer.Typer(
     name="datamill",

@@ -1,5 +1,6 @@
 """`datamill train`: dynamic training from a workflow, a run, or a LLaMA-Factory file."""
 
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -41,7 +42,7 @@ def train(
         from datamill.training.explain import explain
 
         found = explain(config, nproc=nproc)
-        session.result(found.to_dict(), found.text())
+        session.result(asdict(found), "\n".join(found.lines()))
         session.say("nothing was started (dry run)")
         return ExitCode.OK
     return _train(session, config, folder, plan, record, nproc=nproc, resume=resume, method=method, sets=sets or ())

@@ -11,6 +11,7 @@ from support.agent import ASKED, LONGER, project
 
 from datamill.workflows.run_record import list_runs
 
+pytestmark = pytest.mark.slow
 KEYS = r"\[a\]pprove .*\[q\]uit"
 
 

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from support.project import WORKFLOW, make_project
 
-from datamill.agents.rewire import carried_over, needs_of, nearest_valid, without_steps
+from datamill.agents.rewire import carried_over, nearest_valid, needs_of, without_steps
 from datamill.errors import PlanError
 from datamill.workflows.compile import CompileOptions, compile_text
 

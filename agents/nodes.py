@@ -6,6 +6,7 @@ a thread is resumed; only `execute` runs anything, and only for the digest that 
 
 import json
 from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -102,7 +103,8 @@ def draft(state: ThreadState, config: RunnableConfig) -> Change:
     if made.verdict == "clarify":
         return {**change, "status": "question"}
     text = _text(made, state, services)
-    return {**change, "previous_yaml": state.get("yaml", ""), "yaml": text, "digest": "", "status": "open"}
+    texts = {"first_yaml": state.get("first_yaml") or text, "previous_yaml": state.get("yaml", ""), "yaml": text}
+    return {**change, **texts, "digest": "", "status": "open"}
 
 
 def _words(state: ThreadState, services: ThreadServices, planner: Planner) -> str:
@@ -321,7 +323,7 @@ def execute(state: ThreadState, config: RunnableConfig) -> Change:
     request = RunRequest(
         services.project, workers=services.workers, overwrite=services.overwrite, allow_paths=services.allow_paths,
         command=f"datamill run {shown}", listener=services.listener, budget_usd=services.budget_usd,
-        asked="\n".join(said for who, said in state["turns"] if who == "you"),
+        asked="\n".join(said for who, said in state["turns"] if who == "you"), history=_history(state, plan, services),
     )  # fmt: skip
     result = run_plan(plan, request)
     run = {
@@ -331,6 +333,17 @@ def execute(state: ThreadState, config: RunnableConfig) -> Change:
     }  # fmt: skip
     training = _train(plan, run, services) if plan.train is not None and services.train else {}
     return {"run": run, "training": training, "status": "done"}
+
+
+def _history(state: ThreadState, plan: Plan, services: ThreadServices) -> dict[str, Any]:
+    """What the report tells of the conversation: its turns, and what became of the first draft."""
+    changes = ["~ the first draft did not compile"]
+    with suppress(PlanError):
+        changes = diff_plans(compile_text(state.get("first_yaml") or state["yaml"], services.compile_options()), plan)
+    return {
+        "turns": [list(turn) for turn in state["turns"]], "changes": changes, "planner": state.get("planner", ""),
+        "planner_cost": state.get("planner_cost", {}),
+    }  # fmt: skip
 
 
 def _train(plan: Plan, run: Mapping[str, Any], services: ThreadServices) -> dict[str, Any]:

@@ -22,6 +22,7 @@ class ThreadState(TypedDict, total=False):
         draft: the planner's draft.
         yaml: the workflow under discussion.
         previous_yaml: the version before, for the diff.
+        first_yaml: the first draft of the thread, for the report.
         digest: digest of the compiled `yaml`.
         consent: what the digest is of, to say later what changed.
         issues: findings of the last compile.
@@ -52,6 +53,7 @@ class ThreadState(TypedDict, total=False):
     draft: dict[str, Any]
     yaml: str
     previous_yaml: str
+    first_yaml: str
     digest: str
     consent: dict[str, Any]
     issues: list[dict[str, Any]]

@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 from datamill.errors import DatamillError, ExitCode
 from datamill.services.engines.local import LocalEngine
@@ -48,6 +49,7 @@ class RunRequest:
         command: the command that would run this again.
         listener: gets every event.
         asked: the person's words, kept in the run's record.
+        history: how the plan came about: `turns`, `changes` since the first draft, `planner` and `planner_cost`.
         budget_usd: LLM money the person allowed for this run; the plan's budget when None.
     """
 
@@ -60,6 +62,7 @@ class RunRequest:
     command: str = "datamill run"
     listener: Listener = silent
     asked: str = ""
+    history: Mapping[str, Any] = field(default_factory=dict)
     budget_usd: float | None = None
 
 
@@ -128,7 +131,9 @@ def run_plan(plan: Plan, request: RunRequest) -> RunResult:
     with run_lock(request.project, plan.digest):
         check_targets(request.project, plan, request.overwrite)
         previous = unfinished(request.project, plan.digest)
-        record = previous or new_run(request.project, plan, asdict(approval), request.command, request.asked)
+        record = previous or new_run(
+            request.project, plan, asdict(approval), request.command, request.asked, request.history
+        )
         point_latest(request.project, record.folder)
         _remove_leftovers(request.project, plan)
         events = EventStream(record.folder / "events.jsonl", request.listener)

@@ -55,7 +55,14 @@ class RunRecord:
         return self.folder / "plan.yaml"
 
 
-def new_run(project: Path, plan: Plan, approval: Mapping[str, Any], command: str, asked: str = "") -> RunRecord:
+def new_run(
+    project: Path,
+    plan: Plan,
+    approval: Mapping[str, Any],
+    command: str,
+    asked: str = "",
+    history: Mapping[str, Any] | None = None,
+) -> RunRecord:
     """Make the folder of a new run; it appears whole under its name or not at all."""
     stamp = datetime.now(UTC).strftime("%Y%m%d-%H%M%S")
     folder = project / RUNS / f"{stamp}-{plan.name[:40]}-{secrets.token_hex(3)}"
@@ -67,7 +74,8 @@ def new_run(project: Path, plan: Plan, approval: Mapping[str, Any], command: str
     write_json(unborn / "env.json", environment(), "run.env")
     record.update(
         id=folder.name, name=plan.name, digest=plan.digest, status="running", pid=os.getpid(), command=command,
-        request=asked, approval=dict(approval), started=datetime.now(UTC).isoformat(timespec="seconds"), steps={},
+        request=asked, history=dict(history or {}), approval=dict(approval),
+        started=datetime.now(UTC).isoformat(timespec="seconds"), steps={},
     )  # fmt: skip
     unborn.rename(folder)
     commit_point("run.made")

@@ -39,7 +39,8 @@ class StepResult:
         books: ledger counters.
         fates: files with the fates of each shard.
         reused: shards that were found and not computed.
-        seconds: wall time spent on it in this run.
+        seconds: wall time spent on it in this run; steps that ran as one chain share its time by their work.
+        work: seconds of computing in its units, in whichever run that was.
         stats: statistics a report step made.
     """
 
@@ -48,6 +49,7 @@ class StepResult:
     fates: list[Path] = field(default_factory=list)
     reused: int = 0
     seconds: float = 0.0
+    work: float = 0.0
     stats: Mapping[str, Any] = field(default_factory=dict)
 
 
@@ -117,8 +119,9 @@ class Runner:
                 started = time.perf_counter()
                 self.events.emit("step_started", steps=[step.id for step in chain])
                 self._dispatch(chain)
-                for step in chain:
-                    self._finish(step, time.perf_counter() - started)
+                seconds = time.perf_counter() - started
+                for step, share in zip(chain, self._shares(chain), strict=True):
+                    self._finish(step, seconds * share)
         return self.results
 
     def _chains(self) -> Iterator[list[PlanStep]]:
@@ -250,6 +253,7 @@ class Runner:
             result.books += Books.from_flat(report.unit.counts)
             result.fates.append(report.unit.fates_path)
             result.reused += report.reused
+            result.work += report.unit.seconds
 
     def _progress(self, report: UnitReport, total: int) -> None:
         facts = {"shard": report.shard, "of": total, "reused": report.reused, "rows": report.unit.num_rows}
@@ -262,6 +266,11 @@ class Runner:
         if self.options.deadline is not None and time.monotonic() > self.options.deadline:
             message = f"the wall clock budget ended in `{step}`; finished units are kept"
             raise DatamillError("DM-RUN-007", message, exit_code=ExitCode.BUDGET_EXCEEDED, step=step)
+
+    def _shares(self, chain: Sequence[PlanStep]) -> list[float]:
+        work = [self.results[step.id].work if step.id in self.results else 0.0 for step in chain]
+        total = sum(work)
+        return [part / total for part in work] if total > 0 else [1 / len(chain)] * len(chain)
 
     def _finish(self, step: PlanStep, seconds: float) -> None:
         result = self.results.setdefault(step.id, StepResult())

@@ -6,11 +6,12 @@ from pathlib import Path
 from typing import Any
 
 from datamill.operators.declaration import ColumnType
+from datamill.operators.registry import find
 from datamill.services.storage.atomic import write_bytes, write_json
 from datamill.workflows.events import read_events
 from datamill.workflows.ledger import Books
 from datamill.workflows.lookup import RunData
-from datamill.workflows.plan import Plan
+from datamill.workflows.plan import Plan, PlanStep
 from datamill.workflows.report.distributions import columns_to_show, distributions
 from datamill.workflows.report.training_part import training_part
 from datamill.workflows.run_record import RunRecord
@@ -19,6 +20,7 @@ from datamill.workflows.view import svg
 SCHEMA_VERSION = 1
 EXAMPLES = 5
 MAX_VALUE_CHARS = 400
+NO_HISTORY: Mapping[str, Any] = {"turns": [], "changes": None, "planner": "", "planner_cost": {}}
 GLOSSARY = {
     "in, out": "rows that went into a step and rows that came out of it",
     "balance": "in - out + added - left; zero when every row is accounted for",
@@ -51,6 +53,7 @@ def build_report(project: Path, record: RunRecord, plan: Plan) -> dict[str, Any]
             k: state.get(k) for k in ("id", "name", "status", "digest", "started", "finished", "seconds", "command")
         },
         "request": state.get("request", ""),
+        "history": {**NO_HISTORY, **state.get("history", {})},
         "approval": state.get("approval", {}),
         "plan": {"digest": plan.digest, "seed": plan.seed, "yaml": plan.yaml, "description": plan.description},
         "graph": svg(plan, {step: counts["out"] for step, counts in state["steps"].items()}),
@@ -76,7 +79,7 @@ def _step(plan: Plan, step: str, counts: Mapping[str, int], events: list[dict[st
     planned = plan.step(step)
     done = [e for e in events if e["event"] == "step_done" and e["step"] == step]
     seconds = max((e["seconds"] for e in done), default=0.0)
-    params = {k: v for k, v in planned.params.items() if v not in (None, [], {}, "")}
+    params = _chosen(planned)
     return {
         "id": step, "operator": planned.operator, "why": planned.why or "", "params": params,
         "needs": list(planned.needs),
@@ -88,14 +91,31 @@ def _step(plan: Plan, step: str, counts: Mapping[str, int], events: list[dict[st
     }  # fmt: skip
 
 
+def _chosen(step: PlanStep) -> dict[str, Any]:
+    """Parameters that differ from their defaults."""
+    fields = find(step.operator).params.model_fields
+    defaults = {name: field.get_default(call_default_factory=True) for name, field in fields.items()}
+    plain = {name: list(value) if isinstance(value, tuple) else value for name, value in defaults.items()}
+    return {k: v for k, v in step.params.items() if v not in (None, [], {}, "") and v != plain.get(k)}
+
+
 def _drops(data: RunData, steps: Mapping[str, Any]) -> list[dict[str, Any]]:
     """Examples of every reason; chosen by a keyed hash, cut to a readable length."""
     groups: dict[tuple[str, str, str], dict[str, Any]] = {}
-    for step in steps:
+    for step, counts in steps.items():
         for record in data.dropped(step, None, EXAMPLES):
             key = (step, record["fate"], record["reason"])
+            share = round(record["count"] / counts["in"], 6) if counts["in"] else None
             group = groups.setdefault(
-                key, {"step": step, "fate": key[1], "reason": key[2], "count": record["count"], "examples": []}
+                key,
+                {
+                    "step": step,
+                    "fate": key[1],
+                    "reason": key[2],
+                    "count": record["count"],
+                    "share": share,
+                    "examples": [],
+                },
             )
             group["examples"].append(_example(record))
     return list(groups.values())

@@ -18,7 +18,7 @@ install-dev:  ## the light set and what tests and linters need
 demo: install  ## from a sentence to clean data, a trained adapter and a report (MODEL=smollm2|tiny)
 	@$(PY) examples/make_math_raw.py
 	@$(VENV)/bin/datamill ask "build a math reasoning SFT set and train with LESS" \
-	  -i examples/data/math_raw.jsonl --train-model $(MODEL) --approve
+	  -i examples/data/math_raw.jsonl -m rules --train-model $(MODEL) --approve
 
 test: install-dev lint  ## all linters and tests
 	@$(PY) -m pytest

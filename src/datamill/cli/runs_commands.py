@@ -4,6 +4,7 @@ import os
 import shutil
 import time
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Annotated, Any
 
 import typer
@@ -89,7 +90,7 @@ def logs(
     step: Annotated[str | None, typer.Option("--step", help="only this step")] = None,
     follow: Annotated[bool, typer.Option("-f", "--follow", help="wait for more")] = False,
 ) -> None:
-    """Events of a run, one a line."""
+    """Events of a run, one a line (with --json a list; with --json and -f one object a line)."""
     session: Session = context.obj
     import orjson
 
@@ -97,12 +98,17 @@ def logs(
     from datamill.workflows.run_record import find_run
 
     record = find_run(session.project, run)
+    if session.json and not follow:
+        events = read_events(record.folder / "events.jsonl")
+        session.result([event for event in events if step is None or event.get("step") == step])
+        return
+    plain = replace(session, json=False)
     shown = 0
     while True:
         events = read_events(record.folder / "events.jsonl")
         for event in events[shown:]:
             if step is None or event.get("step") == step:
-                session.result(event, orjson.dumps(event).decode())
+                plain.result(event, orjson.dumps(event).decode())
         shown = len(events)
         if not follow or _status(record.state()) != "running":
             return

@@ -26,7 +26,7 @@ from datamill.workflows.events import EventStream
 from datamill.workflows.join_step import JoinTask
 from datamill.workflows.ledger import Books
 from datamill.workflows.paths import PathPolicy
-from datamill.workflows.plan import Plan, PlanStep
+from datamill.workflows.plan import Plan, PlanStep, sha256
 from datamill.workflows.read_step import read_input
 
 
@@ -219,9 +219,17 @@ class Runner:
             resources = self.engine.broadcast(value, step.id)
         seed = self.plan.step_seed(step.id)
         return StepCall(
-            step.id, step.operator, step.params, step.key(seed), seed, step.on_error, self.policy.project, resources,
-            self.options.settings,
+            step.id, step.operator, step.params, self._key(step, seed), seed, step.on_error, self.policy.project,
+            resources, self.options.settings,
         )  # fmt: skip
+
+    def _key(self, step: PlanStep, seed: int) -> str:
+        """Content key of a step; the model that answers is part of what an LLM step does."""
+        key = step.key(seed)
+        if step.bound != "llm":
+            return key
+        service = self.options.settings.get("llm") or {}
+        return sha256([key, step.params.get("model") or service.get("model")])
 
     def context(self, step: PlanStep, sides: Mapping[str, Any]) -> Context:
         """Context of an operator that runs on the driver."""

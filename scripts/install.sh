@@ -42,4 +42,14 @@ install_with_pip() {
 }
 
 install_with_uv || { echo "uv could not install the set, trying pip" >&2; install_with_pip; }
+
+# Page tests want a real browser. Without one they skip, so a failure here stops nothing.
+install_browser() {
+  command -v chromium >/dev/null || command -v chromium-browser >/dev/null || command -v google-chrome >/dev/null && return 0
+  [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null || return 0
+  apt-get update -qq >/dev/null 2>&1 && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq chromium >/dev/null 2>&1 \
+    || echo "chromium could not be installed: tests of the report page will be skipped" >&2
+}
+[ "$set_name" = dev ] && install_browser
+
 echo "$stamp" > "$venv/.datamill-$set_name"

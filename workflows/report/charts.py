@@ -12,6 +12,7 @@ from markupsafe import Markup, escape
 PLOT_WIDTH, PLOT_HEIGHT, MARGIN = 640, 220, 52
 TICKS = 4
 CELL = 46
+LEGIBLE_CELLS = 14
 
 
 def bars(items: Sequence[Sequence[Any]], title: str) -> Markup:
@@ -112,7 +113,8 @@ def _rules(low: float, spread: float, bottom: float) -> list[str]:
 
 
 def heat(matrix: Sequence[Sequence[float]], title: str) -> Markup:
-    """A square matrix of shares in [0, 1]; the number stands in every cell."""
+    """A square matrix of shares in [0, 1]; the number stands in every cell while it can be read."""
+    numbers = len(matrix) <= LEGIBLE_CELLS
     side = CELL * len(matrix) + 2
     parts = [_head(side, side, title)]
     for i, row in enumerate(matrix):
@@ -121,7 +123,7 @@ def heat(matrix: Sequence[Sequence[float]], title: str) -> Markup:
             parts.append(
                 f'<rect x="{j * CELL}" y="{i * CELL}" width="{CELL - 2}" height="{CELL - 2}" rx="4" class="bar" '
                 f'opacity="{0.08 + 0.37 * value:.2f}"/>'
-                f'<text x="{x}" y="{y}" text-anchor="middle">{value:.2f}</text>'
+                + (f'<text x="{x}" y="{y}" text-anchor="middle">{value:.2f}</text>' if numbers else "")
             )
     return _svg(parts)
 

@@ -23,9 +23,13 @@ SAME_ROW = "same_row_from_another_branch"
 
 
 def joined_arrow_schema(schemas: Sequence[pa.Schema]) -> pa.Schema:
-    """Arrow schema of the union of several parents."""
+    """Arrow schema of the union of several parents; a column that one of them lacks may be null."""
     plain = [schema.remove_metadata() for schema in schemas if schema.names]
-    return pa.unify_schemas(plain, promote_options="permissive") if plain else pa.schema([])
+    if not plain:
+        return pa.schema([])
+    union = pa.unify_schemas(plain, promote_options="permissive")
+    shared = set.intersection(*(set(schema.names) for schema in plain))
+    return pa.schema([field if field.name in shared else field.with_nullable(True) for field in union])
 
 
 @dataclass(frozen=True)

@@ -91,12 +91,25 @@ def remove_leftovers(folder: Path) -> int:
     Files of processes that are alive stay: another run may be writing them right now.
     """
     removed = 0
-    for path in sorted(folder.rglob(f"*{TEMPORARY_MARK}*")) if folder.is_dir() else ():
+    for path in _temporaries(folder):
         owner = path.name.rsplit(TEMPORARY_MARK, 1)[-1].split("-", 1)[0]
-        if path.exists() and owner.isdigit() and not _alive(int(owner)):
-            shutil.rmtree(path) if path.is_dir() else path.unlink(missing_ok=True)
+        if owner.isdigit() and not _alive(int(owner)):
+            if path.is_dir():
+                shutil.rmtree(path, ignore_errors=True)
+            else:
+                path.unlink(missing_ok=True)
             removed += 1
     return removed
+
+
+def _temporaries(folder: Path) -> list[Path]:
+    """Temporary files and folders below `folder`; what another run renames or removes meanwhile is passed over."""
+    return [
+        Path(parent, name)
+        for parent, folders, files in os.walk(folder)
+        for name in sorted((*folders, *files))
+        if TEMPORARY_MARK in name
+    ]
 
 
 def _alive(process: int) -> bool:

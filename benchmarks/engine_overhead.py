@@ -167,8 +167,8 @@ def write(result: dict[str, Any]) -> None:
         f"{result['date']}; {', '.join(f'{k} {v}' for k, v in result['machine'].items())}", "",
         f"`{result['command']}`", "",
         "Medians of interleaved rounds, one worker. `kernel`: the operators on tables in memory; `run`: units, ledger,",
-        "fates, outputs and report too, imports apart; `datamill run`: the command with imports. Targets: 1,000 rows by",
-        f"command under {TARGET_SECONDS} s; on many rows `run` at most {1 + TARGET_OVERHEAD} times `kernel`.", "",
+        "fates, outputs and report too, imports apart; `datamill run`: the command with imports. Targets: 1,000 rows",
+        f"by command under {TARGET_SECONDS} s; on many rows `run` at most {1 + TARGET_OVERHEAD} times `kernel`.", "",
         "| rows | method | CPU s | wall s | CPU / kernel |", "|---|---|---|---|---|",
     ]  # fmt: skip
     lines += [

@@ -14,7 +14,7 @@ TRAINING: dict[str, Any] = {
     "notes": ["after 2 optimizer steps Adam's features are noisy"],
     "curve": [[1, 2.0], [2, 1.5], [3, 1.75], [4, 1.0]],
     "plans": [
-        {"plan": 0, "start": 0, "end": 2, "kind": "warm_up", "method": "less", "candidates": 0, "chosen": 8, "served": 8,
+        {"plan": 0, "start": 0, "end": 2, "kind": "natural", "method": "less", "candidates": 0, "chosen": 8, "served": 8,
          "quantiles": [], "metadata": {}},
         {"plan": 1, "start": 2, "end": 3, "kind": "selected", "method": "less", "candidates": 20, "chosen": 4, "served": 4,
          "quantiles": [-0.5, -0.25, 0.0, 0.125, 0.25, 0.5, 1.0], "metadata": {}},

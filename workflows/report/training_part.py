@@ -29,7 +29,8 @@ def training_part(
     if not state:
         return None
     entries = read_entries(folder / LEDGER_FILE)
-    curve = [[e["step"], e["loss"]] for e in events if e["event"] == "train_log" and e.get("loss") is not None]
+    # steps after the last checkpoint are trained again on a resume: the later loss is the one that counts
+    losses = {e["step"]: e["loss"] for e in events if e["event"] == "train_log" and e.get("loss") is not None}
     selected = [entry for entry in entries if entry.kind == "selected"]
     scores = {entry.plan: _scores(folder, entry) for entry in selected}
     return {
@@ -41,7 +42,7 @@ def training_part(
         "eval_loss": state.get("eval_loss"),
         "gates": state.get("gates", []),
         "notes": list(state.get("notes", [])),
-        "curve": curve,
+        "curve": [[step, losses[step]] for step in sorted(losses)],
         "plans": [_plan(entry, scores.get(entry.plan)) for entry in entries],
         "overlap": _overlaps(selected),
         **_samples(scores, rows),

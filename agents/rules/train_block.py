@@ -89,6 +89,7 @@ def train_block(
         "per_device_train_batch_size": said.get("batch_size", BATCH),
         "gradient_accumulation_steps": said.get("gradient_accumulation", ACCUMULATION),
         "learning_rate": said.get("learning_rate", 1.0e-4),
+        "logging_steps": 1,
         "report_to": "none",
     }
     if "epochs" in said:

@@ -17,14 +17,14 @@ import pyarrow.compute as pc
 from datamill.errors import DatamillError
 from datamill.operators.declaration import Bound, Context, Effect, Operator, Params
 from datamill.operators.registry import find
-from datamill.services.engines.tables import TableDataset
+from datamill.services.engines.tables import TableDataset, conform
 from datamill.services.llm.budget import PICO, Prices
 from datamill.services.reading.reader import read_chunk
 from datamill.services.reading.source import Chunk, SourceSpec
 from datamill.services.records import SYSTEM_COLUMNS
 from datamill.workflows.chain import run_operator
 from datamill.workflows.decisions import added_columns, apply_decisions, decide
-from datamill.workflows.join_step import PARENT, conform, joined_arrow_schema
+from datamill.workflows.join_step import PARENT, joined_arrow_schema
 from datamill.workflows.paths import PathPolicy
 from datamill.workflows.plan import Plan, PlanStep
 from datamill.workflows.sources import read_source

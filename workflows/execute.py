@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from datamill.errors import DatamillError, ExitCode
-from datamill.services.engines.local import LocalEngine
+from datamill.services.engines.choose import EngineChoice, open_engine
 from datamill.services.engines.protocol import Engine
 from datamill.services.storage.atomic import remove_leftovers
 from datamill.services.storage.units import UnitStore
@@ -41,7 +41,7 @@ class RunRequest:
 
     Attributes:
         project: project folder.
-        executor: `local`; other engines come as extras.
+        executor: `local`, `ray` or `spark`.
         workers: worker processes, the number of cores when None.
         options: see `RunOptions`.
         allow_paths: further paths that may be read.
@@ -100,21 +100,11 @@ class RunResult:
         return ExitCode.OK if self.status == "done" else ExitCode.GATE_FAILED
 
 
-def make_engine(request: RunRequest) -> Engine:
-    """The engine a request names.
-
-    Raises:
-        DatamillError: `DM-ENV-002` (exit 6) for an executor this version does not have.
-    """
-    if request.executor == "local":
-        return LocalEngine(request.workers)
-    raise DatamillError(
-        "DM-ENV-002",
-        f"executor `{request.executor}` is not part of this version",
-        exit_code=ExitCode.MISSING_DEPENDENCY,
-        expected="local",
-        fix="add -e local",
-    )
+def make_engine(request: RunRequest, plan: Plan) -> Engine:
+    """The engine a request names, reached as the plan's `run` block says."""
+    ray, spark = plan.run.ray, plan.run.spark
+    scratch = None if request.executor == "local" else request.project / STATE_FOLDER  # where workers read units
+    return open_engine(EngineChoice(request.executor, request.workers, ray.address, spark.master, spark.conf, scratch))
 
 
 def run_plan(plan: Plan, request: RunRequest) -> RunResult:
@@ -187,7 +177,7 @@ def _run(plan: Plan, request: RunRequest, record: RunRecord, events: EventStream
     record.update(status="running")
     policy = PathPolicy.of(request.project, request.allow_paths)
     store = UnitStore(request.project / STATE_FOLDER / STORE)
-    engine = make_engine(request)
+    engine = make_engine(request, plan)
     try:
         runner = Runner(plan, engine, store, policy, events, _options(plan, request, record))
         results = runner.run()

@@ -13,6 +13,7 @@ import pyarrow.compute as pc
 
 from datamill.services.engines.protocol import Outcome, Shard
 from datamill.services.engines.shards import read_shard
+from datamill.services.engines.tables import conform
 from datamill.services.records import ID, Fate, fates
 from datamill.services.storage.units import UnitStore, unit_key
 from datamill.workflows.chain import StepCall, UnitReport, with_source
@@ -91,12 +92,3 @@ def _merged_counts(count: int) -> tuple[dict[str, int], dict[str, int]]:
 def _merged(rows: pa.Table) -> pa.Table:
     ids = rows[ID].to_pylist()
     return fates([{"id": i, "fate": Fate.MERGED, "reason": SAME_ROW, "into": i} for i in ids])
-
-
-def conform(table: pa.Table, schema: pa.Schema) -> pa.Table:
-    """`table` with exactly the columns of `schema`, absent ones null."""
-    columns = [
-        table[field.name].cast(field.type) if field.name in table.column_names else pa.nulls(table.num_rows, field.type)
-        for field in schema
-    ]
-    return pa.table(columns, schema=schema)

@@ -37,7 +37,7 @@ def _set(data: dict[str, Any], parts: list[str], value: Any, name: str) -> Issue
         children = _children(node)
         if part in children:
             node = children[part]
-        elif isinstance(node, dict) and part in {"params", "run", "budget", "options"}:
+        elif isinstance(node, dict) and part in {"params", "run", "budget", "options", "ray", "spark", "conf"}:
             node = node.setdefault(part, {})
         else:
             where = ".".join(parts[:depth]) or "the workflow"

@@ -87,6 +87,19 @@ class BudgetSpec(_Spec):
     wall_minutes: float | None = Field(None, gt=0)
 
 
+class RaySpec(_Spec):
+    """How to reach Ray."""
+
+    address: str | None = Field(None, description="cluster to join; RAY_ADDRESS, else a local start, when unset")
+
+
+class SparkSpec(_Spec):
+    """How to reach Spark."""
+
+    master: str | None = Field(None, description="Spark master URL; a local start when unset")
+    conf: dict[str, str] = Field({}, description="further spark.* settings")
+
+
 class RunSpec(_Spec):
     """Where and how to run; only the budget is part of the plan digest."""
 
@@ -94,6 +107,8 @@ class RunSpec(_Spec):
     workers: int | None = Field(None, ge=1)
     shard_rows: int = Field(5000, ge=1)
     budget: BudgetSpec = BudgetSpec()
+    ray: RaySpec = RaySpec()
+    spark: SparkSpec = SparkSpec()
 
 
 class GateSpec(_Spec):

@@ -40,6 +40,7 @@ class LocalEngine:
     """
 
     def __init__(self, workers: int | None = None, scratch: Path | None = None) -> None:
+        self.links: dict[str, str] = {}
         self.workers = workers or len(os.sched_getaffinity(0))
         self._pool: ProcessPoolExecutor | None = None
         self._scratch = scratch

@@ -8,7 +8,7 @@ A batch function sees any subset of the rows, in any order, so it may not depend
 their bound arguments must be picklable: module-level functions or `functools.partial` of them.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol, TypeVar
@@ -88,6 +88,14 @@ class Dataset(Protocol):
         """Rows whose `on` does not occur in the (small, broadcast) table `other`."""
         ...
 
+    def union(self, other: Any) -> "Dataset":
+        """Rows of this dataset and of `other`, which lives on the same engine; absent columns are null."""
+        ...
+
+    def keep(self) -> "Dataset":
+        """The same rows, computed once however often they are used."""
+        ...
+
     def tables(self, columns: Sequence[str] | None = None) -> Iterator[pa.Table]:
         """Partitions in total order, one at a time, on the caller's machine."""
         ...
@@ -105,6 +113,11 @@ class Engine(Protocol):
     """Where functions over shards run. Engines know shards and functions, never operators."""
 
     workers: int
+
+    @property
+    def links(self) -> Mapping[str, str]:
+        """Pages where a person can watch the engine, by name."""
+        ...
 
     def map_units(
         self, task: Callable[[Item], Result], items: Sequence[Item], *, parallel: bool = True

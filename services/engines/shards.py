@@ -19,7 +19,7 @@ import pyarrow.parquet as pq
 import xxhash
 
 from datamill.services.engines.protocol import Shard, TableFunction
-from datamill.services.engines.tables import join, sort_by_key, table_digest
+from datamill.services.engines.tables import conform, join, sort_by_key, table_digest
 
 if TYPE_CHECKING:
     from datamill.services.engines.local import LocalEngine
@@ -78,6 +78,19 @@ class ShardDataset:
         """Rows whose `on` does not occur in `other`."""
         return self.map_tables(partial(join, other=other.select([on]), on=on, how="anti"))
 
+    def union(self, other: "ShardDataset") -> "ShardDataset":
+        """Shards of both; those of another schema are written anew."""
+        schema = pa.unify_schemas([self.arrow_schema, other.arrow_schema], promote_options="permissive")
+        first, second = (
+            part if part.arrow_schema == schema else part.map_tables(partial(conform, schema=schema))
+            for part in (self, other)
+        )
+        return ShardDataset((*first.shards, *second.shards), schema, self.engine)
+
+    def keep(self) -> "ShardDataset":
+        """Everything is on disk already."""
+        return self
+
     def tables(self, columns: Sequence[str] | None = None) -> Iterator[pa.Table]:
         """Shards one at a time, in order."""
         for shard in self.shards:
@@ -117,6 +130,13 @@ def write_shard(table: pa.Table, path: Path) -> Shard:
     return Shard(path, table.num_rows, table_digest(table))
 
 
+def bucket_of(table: pa.Table, key: str, buckets: int) -> pl.Series:
+    """Bucket of every row, 0 to `buckets` - 1, the same in every process for equal keys."""
+    frame = pl.from_arrow(table.select([key]))
+    assert isinstance(frame, pl.DataFrame)
+    return frame.get_column(key).hash(seed=0) % buckets
+
+
 def _map_shard(
     function: TableFunction, columns: tuple[str, ...] | None, folder: Path, item: tuple[int, Shard]
 ) -> tuple[Shard, pa.Schema]:
@@ -130,9 +150,7 @@ def _split_shard(key: str, partitions: int, folder: Path, item: tuple[int, Shard
     if partitions == 1:
         return [(0, shard.path)]
     table = read_shard(shard.path)
-    frame = pl.from_arrow(table.select([key]))
-    assert isinstance(frame, pl.DataFrame)
-    bucket = frame.get_column(key).hash(seed=0) % partitions
+    bucket = bucket_of(table, key, partitions)
     written = []
     for target in bucket.unique().sort().to_list():
         path = folder / f"{number:06d}-{target:04d}.arrow"

@@ -77,6 +77,15 @@ class TableDataset:
         """Rows whose `on` does not occur in `other`."""
         return TableDataset(tuple(join(part, other, on, "anti") for part in self.partitions))
 
+    def union(self, other: "TableDataset") -> "TableDataset":
+        """Partitions of both, in one schema."""
+        schema = pa.unify_schemas([self.schema, other.schema], promote_options="permissive")
+        return TableDataset(tuple(conform(part, schema) for part in (*self.partitions, *other.partitions)))
+
+    def keep(self) -> "TableDataset":
+        """Everything is in memory already."""
+        return self
+
     def tables(self, columns: Sequence[str] | None = None) -> Iterator[pa.Table]:
         """Partitions one at a time."""
         for part in self.partitions:
@@ -91,6 +100,15 @@ def sort_by_key(table: pa.Table, key: str) -> pa.Table:
     """`table` with equal keys adjacent and ascending; types are kept. Polars finds the order twice as fast as Arrow."""
     order = polars_function(table.select([key])).get_column(key).arg_sort()
     return table.take(order.to_arrow())
+
+
+def conform(table: pa.Table, schema: pa.Schema) -> pa.Table:
+    """`table` with exactly the columns of `schema`, absent ones null."""
+    columns = [
+        table[field.name].cast(field.type) if field.name in table.column_names else pa.nulls(table.num_rows, field.type)
+        for field in schema
+    ]
+    return pa.table(columns, schema=schema)
 
 
 def join(table: pa.Table, other: pa.Table, on: str, how: str) -> pa.Table:

@@ -5,8 +5,10 @@ folder. Around each of these a *commit point* is passed. With `DATAMILL_CRASH_AT
 the process kills itself (SIGKILL) the n-th time it passes that point; the crash tests visit all of them.
 """
 
+import hashlib
 import json
 import os
+import platform
 import shutil
 import signal
 from collections.abc import Callable, Iterator
@@ -34,7 +36,12 @@ def commit_point(name: str) -> None:
 
 def temporary_name(path: Path) -> Path:
     """A name beside `path` that no other process uses and no reader takes for data."""
-    return path.with_name(f"{path.name}{TEMPORARY_MARK}{os.getpid()}-{os.urandom(4).hex()}")
+    return path.with_name(f"{path.name}{TEMPORARY_MARK}{os.getpid()}-{_host()}-{os.urandom(4).hex()}")
+
+
+def _host() -> str:
+    """This machine in eight digits: on storage that several share, a process number alone says nothing."""
+    return hashlib.sha256(platform.node().encode()).hexdigest()[:8]
 
 
 @contextmanager
@@ -88,12 +95,12 @@ def fsync(path: Path) -> None:
 def remove_leftovers(folder: Path) -> int:
     """Delete temporary files and folders that killed processes left in `folder`; returns how many.
 
-    Files of processes that are alive stay: another run may be writing them right now.
+    Files of processes that are alive, or of another machine, stay: another run may be writing them right now.
     """
     removed = 0
     for path in _temporaries(folder):
-        owner = path.name.rsplit(TEMPORARY_MARK, 1)[-1].split("-", 1)[0]
-        if owner.isdigit() and not _alive(int(owner)):
+        owner, _, rest = path.name.rsplit(TEMPORARY_MARK, 1)[-1].partition("-")
+        if owner.isdigit() and rest.split("-")[0] == _host() and not _alive(int(owner)):
             if path.is_dir():
                 shutil.rmtree(path, ignore_errors=True)
             else:

@@ -23,6 +23,13 @@ MODEL_SIDE = {
 }  # fmt: skip
 """Imported by training and services.models only; the extra `train` brings them, some through LLaMA-Factory."""
 
+ENGINES = {
+    "ray": ("services/engines/ray.py", "services/engines/ray_session.py"),
+    "pyspark": ("services/engines/spark.py", "services/engines/spark_session.py"),
+    "py4j": ("services/engines/spark.py",),
+}
+"""Imported by the engine of that extra and nowhere else; py4j comes with PySpark."""
+
 
 def imported() -> dict[str, set[str]]:
     """Top-level packages imported anywhere in the source, with the files that do."""
@@ -50,8 +57,13 @@ EXTRAS = {extra: {distribution(line) for line in lines} for extra, lines in PROJ
 
 def test_everything_imported_is_declared() -> None:
     names = {DISTRIBUTIONS.get(name, name.replace("_", "-")): files for name, files in imported().items()}
-    missing = {name: sorted(files)[:3] for name, files in names.items() if name not in CORE and name not in MODEL_SIDE}
+    missing = {name: sorted(files)[:3] for name, files in names.items() if name not in CORE | MODEL_SIDE | set(ENGINES)}
     assert missing == {}
+
+
+def test_an_engine_is_imported_where_it_is_an_engine_only() -> None:
+    names = imported()
+    assert {name: tuple(sorted(names[name])) for name in ENGINES} == ENGINES
 
 
 def test_the_training_stack_is_imported_on_its_own_side_only() -> None:

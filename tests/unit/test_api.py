@@ -90,11 +90,12 @@ def test_load_explain_estimate_and_save(project: Path) -> None:
         dm.load(project / "rows.jsonl")
 
 
-def test_options_and_the_async_twin(project: Path) -> None:
+def test_options_and_the_async_twin(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     reviewed = dm.load("plan.yaml").approve()
     partial = asyncio.run(reviewed.arun(workers=1, until="size"))
     assert partial.run.status == "partial"
     assert reviewed.run(workers=1).run.status == "done"
+    monkeypatch.setenv("RAY_ADDRESS", "127.0.0.1:1")
     with pytest.raises(dm.DatamillError) as missing:
         reviewed.run(executor="ray")
     assert missing.value.exit_code is ExitCode.MISSING_DEPENDENCY

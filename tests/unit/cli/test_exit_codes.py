@@ -117,10 +117,15 @@ def test_5_a_gate(project: Path) -> None:
     assert "gate failed: clean rows" in ran.err
 
 
-def test_6_a_missing_back_end(project: Path) -> None:
+def test_6_a_missing_back_end(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("JAVA_HOME", str(project))
     ran = run_cli(project, ["run", "plan.yaml", "-e", "spark"])
-    assert ran.code == 6
-    assert "DM-ENV-002" in ran.err
+    assert (ran.code, "DM-ENGINE-021" in ran.err, "install a Java runtime" in ran.err) == (6, True, True)
+    monkeypatch.setenv("RAY_ADDRESS", "127.0.0.1:1")
+    ran = run_cli(project, ["run", "plan.yaml", "-e", "ray"])
+    assert (ran.code, "DM-ENGINE-011" in ran.err, "check RAY_ADDRESS" in ran.err) == (6, True, True)
+    ran = run_cli(project, ["run", "plan.yaml", "-e", "sparc"])
+    assert (ran.code, "DM-ENV-002" in ran.err, "spark" in ran.err) == (6, True, True)
 
 
 def test_7_a_budget(project: Path) -> None:
@@ -164,7 +169,7 @@ def test_errors_are_data_with_json(project: Path) -> None:
         (["run", "absent.yaml"], 2),
         (["run", "invalid.yaml"], 3),
         (["rnu"], 2),
-        (["run", "plan.yaml", "-e", "ray"], 6),
+        (["run", "plan.yaml", "-e", "nowhere"], 6),
     ):
         ran = run_cli(project, [*words, "--json"])
         assert ran.code == code

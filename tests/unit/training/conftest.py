@@ -1,5 +1,6 @@
 """A tiny model and a small data set shared by every training test, and short ways to run them."""
 
+import hashlib
 import json
 import os
 import subprocess
@@ -78,11 +79,12 @@ class Workbench:
         return path
 
     def run(
-        self, kind: str, paths: Sequence[Path], *, nproc: int = 1, env: Mapping[str, str] | None = None
+        self, kind: str, paths: Sequence[Any], *, nproc: int = 1, env: Mapping[str, str] | None = None
     ) -> "subprocess.CompletedProcess[str]":
         """Run several specs in one process (or one torchrun)."""
-        listing = self.root / f"{kind}-{abs(hash(tuple(paths)))}.json"
-        listing.write_text(json.dumps([str(path) for path in paths]))
+        text = json.dumps(paths, default=str)
+        listing = self.root / f"{kind}-{hashlib.sha256(text.encode()).hexdigest()[:12]}.json"
+        listing.write_text(text)
         command = [str(HARNESS), kind, str(listing)]
         if nproc > 1:
             port = str(20000 + os.getpid() % 20000)

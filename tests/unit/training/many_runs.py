@@ -1,6 +1,8 @@
 """Runs several training specs one after the other in this process: a process costs more than a run of the tiny model.
 
 python many_runs.py ours|stock LIST.json, the list being of spec files (ours) or of LLaMA-Factory argument files (stock).
+python many_runs.py killed LIST.json, the list being of {"step", "config", "base", "folder"}: each run is killed at its
+step in a forked child and resumed in another, so that the imports are paid once.
 """
 
 import importlib.util
@@ -8,7 +10,9 @@ import json
 import os
 import signal
 import sys
+import traceback
 import types
+from collections.abc import Callable
 from pathlib import Path
 
 
@@ -45,13 +49,53 @@ def ours(paths: list[str]) -> None:
         worker.run(spec, EventWriter(spec.folder, active=os.environ.get("RANK", "0") == "0"))
 
 
+def killed(cases: list[dict[str, object]]) -> None:
+    """Each case dies at its step and is resumed from whatever checkpoint it left; the second child must end well."""
+    import llamafactory.train.tuner  # noqa: F401 - imported before the forks
+
+    from datamill.training import worker  # noqa: F401
+
+    for case in cases:
+        died = _in_a_fork(lambda case=case: _run_case(case, resume=False))
+        assert os.WIFSIGNALED(died), (case["step"], died)
+        assert os.WTERMSIG(died) == signal.SIGKILL, (case["step"], died)
+        ended = _in_a_fork(lambda case=case: _run_case(case, resume=True))
+        assert ended == 0, (case["step"], ended)
+
+
+def _in_a_fork(act: Callable[[], None]) -> int:
+    """Wait status of a child that runs `act`."""
+    pid = os.fork()
+    if pid == 0:
+        try:
+            act()
+        except BaseException:  # noqa: BLE001 - a fork may not run the parent's code, whatever happened
+            traceback.print_exc()
+            os._exit(1)
+        os._exit(0)
+    return os.waitpid(pid, 0)[1]
+
+
+def _run_case(case: dict[str, object], *, resume: bool) -> None:
+    from datamill.training.config import from_mapping
+    from datamill.training.launch import prepare
+
+    config = from_mapping(case["config"], base_dir=Path(str(case["base"])))
+    spec, _ = prepare(config, Path(str(case["folder"])), resume=resume)
+    if not resume:
+        os.environ["KILL_AT"] = str(case["step"])
+    else:
+        (spec.folder / "resumed_from").write_text(str(spec.resume))
+    ours([str(spec.write())])
+
+
 def _kill_at(step: int) -> None:
     from datamill.training.llamafactory.driver import PlanDriver
 
     serve = PlanDriver.serve
 
     def dying(self: PlanDriver, epoch_iterator: object, num_batches: int) -> list[object]:
-        if self.trainer.state.global_step == step:
+        if self.trainer.state.global_step == step and os.environ.get("RANK", "0") == os.environ.get("KILL_RANK", "0"):
             os.kill(os.getpid(), signal.SIGKILL)
         return serve(self, epoch_iterator, num_batches)
 
@@ -92,4 +136,4 @@ def _dump_features(folder: Path) -> None:
 
 
 if __name__ == "__main__":
-    {"ours": ours, "stock": stock}[sys.argv[1]](json.loads(Path(sys.argv[2]).read_text()))
+    {"ours": ours, "stock": stock, "killed": killed}[sys.argv[1]](json.loads(Path(sys.argv[2]).read_text()))

@@ -152,12 +152,16 @@ def test_leftovers_of_the_living_and_foreign_files_stay(tmp_path: Path) -> None:
     mine.write_bytes(b"")
     other = tmp_path / f"notes{TEMPORARY_MARK}draft"
     other.write_bytes(b"")
-    dead = tmp_path / "sub" / f"x{TEMPORARY_MARK}999999999-00"
-    dead.mkdir(parents=True)
+    host = mine.name.split("-")[-2]
+    dead = tmp_path / "sub" / f"x{TEMPORARY_MARK}999999999-{host}-00"
+    elsewhere = tmp_path / "sub" / f"x{TEMPORARY_MARK}999999999-00000000-00"
+    for folder in (dead, elsewhere):
+        folder.mkdir(parents=True)
     assert remove_leftovers(tmp_path) == 1
     assert mine.exists()
     assert other.exists()
     assert not dead.exists()
+    assert elsewhere.exists(), "a process of another machine may be alive"
     assert remove_leftovers(tmp_path / "absent") == 0
 
 

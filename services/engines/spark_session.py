@@ -1,0 +1,170 @@
+"""Joining a Spark master, or starting Spark on this machine, and giving it back.
+
+A session that was there keeps running. `spark.*` settings are passed through. Executors of a cluster import datamill
+from a wheel built of what is installed here, sent as an archive; a local master shares the interpreter.
+"""
+
+import importlib.util
+import os
+import re
+import shutil
+import socket
+import subprocess
+import sys
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from datamill.errors import DatamillError, ExitCode
+from datamill.services.engines.wheel import build_wheel
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession as Session
+
+MIN_JAVA: Final = 17
+CONNECT_SECONDS: Final = 5.0
+PACKAGE: Final = "datamill_wheel"
+DEFAULTS: Final = {
+    "spark.sql.execution.arrow.maxRecordsPerBatch": "1",  # a record is a whole table
+    "spark.sql.execution.arrow.maxBytesPerBatch": "268435456",
+    "spark.sql.adaptive.enabled": "false",  # it would merge buckets by their size on disk
+    "spark.ui.showConsoleProgress": "false",
+    "spark.log.level": "OFF",  # errors are raised once; Spark's own trace is not shown too
+    "spark.python.worker.reuse": "true",
+    "spark.driver.memory": "2g",
+    "spark.driver.maxResultSize": "0",
+}
+
+
+@dataclass
+class SparkConnection:
+    """A Spark session and what is ours in it.
+
+    Attributes:
+        session: the session.
+        started: whether it was started here.
+        cpus: tasks that run at once.
+        links: pages a person can look at, by name.
+    """
+
+    session: "Session"
+    started: bool
+    cpus: int
+    links: dict[str, str] = field(default_factory=dict)
+
+    @classmethod
+    def open(cls, master: str | None, workers: int | None, conf: Mapping[str, str], scratch: Path) -> "SparkConnection":
+        """Use the active session, or make one for `master` (`local[workers]` when None).
+
+        Raises:
+            DatamillError: `DM-ENGINE-020` (PySpark is not installed), `-021` (no Java, or too old), `-022` (the
+                master does not answer, or Spark does not start), all exit 6.
+        """
+        if importlib.util.find_spec("pyspark") is None:
+            raise DatamillError(
+                "DM-ENGINE-020", "PySpark is not installed", exit_code=ExitCode.MISSING_DEPENDENCY,
+                fix="pip install 'datamill[spark]', or run with -e local",
+            )  # fmt: skip
+        from pyspark.sql import SparkSession
+
+        active = SparkSession.getActiveSession()
+        if active is not None:
+            return cls(active, started=False, cpus=active.sparkContext.defaultParallelism, links=_links(active))
+        check_java()
+        count = workers or len(os.sched_getaffinity(0))
+        where = master or conf.get("spark.master") or f"local[{count}]"
+        _probe(where)
+        on_cluster = re.fullmatch(r"local(\[[^]]*\])?", where) is None
+        session = _start(where, {**(_package(scratch) if on_cluster else {}), **conf})
+        return cls(session, started=True, cpus=session.sparkContext.defaultParallelism, links=_links(session))
+
+    def close(self) -> None:
+        """Stop a session that was started here."""
+        if self.started:
+            self.session.stop()
+
+
+def check_java() -> int:
+    """Major version of the Java that Spark would start.
+
+    Raises:
+        DatamillError: `DM-ENGINE-021` when there is none or it is too old.
+    """
+    home = os.environ.get("JAVA_HOME")
+    java = str(Path(home) / "bin/java") if home else shutil.which("java")
+    found = None
+    if java is not None and Path(java).exists():
+        told = subprocess.run([java, "-version"], capture_output=True, text=True, check=False)  # noqa: S603
+        found = re.search(r'version "(\d+)', told.stderr + told.stdout)
+    if found is None or int(found.group(1)) < MIN_JAVA:
+        what = f"Java {found.group(1)} is too old" if found else "there is no Java"
+        raise DatamillError(
+            "DM-ENGINE-021", f"{what}: Spark 4 needs Java {MIN_JAVA} or newer",
+            exit_code=ExitCode.MISSING_DEPENDENCY,
+            expected=f"java {MIN_JAVA}+ on PATH or below JAVA_HOME",
+            fix="install a Java runtime (Debian: apt-get install openjdk-17-jre-headless), or run with -e local",
+        )  # fmt: skip
+    return int(found.group(1))
+
+
+def _start(master: str, conf: Mapping[str, str]) -> "Session":
+    from pyspark.sql import SparkSession
+
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
+    builder = SparkSession.builder.master(master).appName("datamill")
+    for name, value in {**DEFAULTS, **conf}.items():
+        builder = builder.config(name, value)
+    try:
+        with _quiet_start():
+            return builder.getOrCreate()
+    except Exception as error:  # the JVM's errors have no common base in Python
+        reason = str(error).strip().splitlines()[:1] or [type(error).__name__]
+        raise DatamillError(
+            "DM-ENGINE-022", f"Spark does not start on {master}: {reason[0][:300]}",
+            exit_code=ExitCode.MISSING_DEPENDENCY,
+            fix="check the master and the spark.* settings, or run with -e local",
+        ) from error  # fmt: skip
+
+
+def _package(scratch: Path) -> dict[str, str]:
+    """Settings that send the wheel to executors and put it first on their module path."""
+    wheel = build_wheel(scratch)
+    archive = wheel.rename(wheel.with_suffix(".zip"))  # Spark unpacks by name
+    return {"spark.archives": f"{archive}#{PACKAGE}", "spark.executorEnv.PYTHONPATH": PACKAGE}
+
+
+@contextmanager
+def _quiet_start() -> Iterator[None]:
+    """Keep the JVM's greeting off the terminal: it writes to the file descriptor, not to `sys.stderr`."""
+    sys.stderr.flush()
+    saved = os.dup(2)
+    sink = os.open(os.devnull, os.O_WRONLY)
+    try:
+        os.dup2(sink, 2)
+        yield
+    finally:
+        os.dup2(saved, 2)
+        os.close(saved)
+        os.close(sink)
+
+
+def _links(session: "Session") -> dict[str, str]:
+    url = session.sparkContext.uiWebUrl
+    return {"Spark UI": url} if url else {}
+
+
+def _probe(master: str) -> None:
+    """A master that does not answer is found out in seconds; Spark itself would try for minutes."""
+    found = re.fullmatch(r"spark://([^:/]+):(\d+)", master)
+    if found is None:
+        return
+    try:
+        socket.create_connection((found.group(1), int(found.group(2))), CONNECT_SECONDS).close()
+    except OSError as error:
+        raise DatamillError(
+            "DM-ENGINE-022", f"no Spark master answers at {master}: {error}", exit_code=ExitCode.MISSING_DEPENDENCY,
+            fix="check run.spark.master, start the cluster, or run with -e local",
+        ) from error  # fmt: skip

@@ -16,7 +16,7 @@ from typing import Any, Final
 from datamill.errors import DatamillError
 from datamill.training.adapter_check import CONFIG_FILE, check_adapter
 from datamill.training.events import EventWriter
-from datamill.training.llamafactory import torchaudio_placeholder
+from datamill.training.llamafactory import cpu_ranks, torchaudio_placeholder
 from datamill.training.llamafactory.versions import check_versions
 from datamill.training.run_spec import RunSpec
 
@@ -45,6 +45,7 @@ def run(spec: RunSpec, events: EventWriter) -> None:
     """
     torchaudio_placeholder.install()
     versions = check_versions()
+    cpu_ranks.install()
     if spec.deepspeed:
         _prepare_deepspeed()
     from llamafactory.train.tuner import run_exp

@@ -5,6 +5,7 @@ python many_runs.py killed LIST.json, the list being of {"step", "config", "base
 step in a forked child and resumed in another, so that the imports are paid once.
 """
 
+import importlib
 import importlib.util
 import json
 import os
@@ -51,9 +52,10 @@ def ours(paths: list[str]) -> None:
 
 def killed(cases: list[dict[str, object]]) -> None:
     """Each case dies at its step and is resumed from whatever checkpoint it left; the second child must end well."""
-    import llamafactory.train.tuner  # noqa: F401 - imported before the forks
+    from datamill.training.llamafactory import torchaudio_placeholder
 
-    from datamill.training import worker  # noqa: F401
+    torchaudio_placeholder.install()
+    importlib.import_module("llamafactory.train.tuner")  # before the forks
 
     for case in cases:
         died = _in_a_fork(lambda case=case: _run_case(case, resume=False))

@@ -115,7 +115,9 @@ class TrainConfig:
             if "target_dataset" in section:
                 raise _twice(["target_dataset"], f"train.{SECTION}", "the train block sets it")
             section["target_dataset"] = [known.get(name, name) for name in _names(block["target_dataset"])]
-        data = {**inner, "dataset_dir": str(dataset_dir), SECTION: section}
+        data = {**inner, "dataset_dir": str(dataset_dir)}
+        if section or inner.get("stage", "sft") in STAGES:  # other stages run as LLaMA-Factory has them
+            data[SECTION] = section
         config = from_mapping(data, base_dir=base_dir, source=None)
         return replace(config, gates=tuple(block.get("gates") or ()))
 

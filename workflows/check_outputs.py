@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from datamill.errors import Issue
 from datamill.operators.declaration import Schema
 from datamill.workflows.findings import Findings
+from datamill.workflows.llamafactory_dataset import usual_columns
 from datamill.workflows.paths import PathPolicy
 from datamill.workflows.spec import OutputSpec, Workflow
 
@@ -46,25 +47,19 @@ def _check_registration(
     if output.format not in {"jsonl", "json", "parquet"}:
         message = f"LLaMA-Factory reads jsonl, json and parquet here, not {output.format}"
         findings.add(Issue("DM-PLAN-050", message, step=name), ("outputs", name, "format"))
-    wanted = registry.columns or _usual_columns(registry.formatting, schema)
+    ranking = registry.ranking or {"chosen", "rejected"} <= set(schema)
+    wanted = registry.columns or usual_columns(registry.formatting, schema, ranking)
     for role, column in wanted.items():
         if column not in schema:
             message = f"the registered column `{column}` ({role}) is not among: {', '.join(schema)}"
-            fix = "add a format.chat or format.alpaca step, or set llamafactory.columns"
+            step_name = "format.preference" if ranking else "format.chat or format.alpaca"
+            fix = f"add a {step_name} step, or set llamafactory.columns"
             findings.add(Issue("DM-PLAN-051", message, step=name, fix=fix), place)
     stage = (workflow.train.llamafactory.get("stage", "sft") if workflow.train else "sft") or "sft"
     trained = workflow.train is not None and workflow.train.dataset == name
     if trained and registry.ranking and stage in {"sft", "pt"}:
         message = f"`{name}` holds preference pairs; stage {stage} cannot train on them"
         findings.add(Issue("DM-PLAN-052", message, step=name, fix="stage: dpo (or rm)"), ("train",))
-
-
-def _usual_columns(formatting: str, schema: Schema) -> dict[str, str]:
-    if formatting == "alpaca":
-        return {"prompt": "instruction", "response": "output"}
-    if "conversations" in schema:
-        return {"messages": "conversations"}
-    return {"messages": "messages"}
 
 
 def check_gates(workflow: Workflow, findings: Findings) -> None:

@@ -14,6 +14,7 @@ from typing import Any
 import polars as pl
 import pyarrow as pa
 
+from datamill.errors import DatamillError
 from datamill.operators.declaration import ColumnType, Context
 from datamill.operators.registry import find
 from datamill.services.engines.protocol import Dataset, Outcome, Shard
@@ -31,9 +32,19 @@ STATS = "stats"
 def decide(
     operator_id: str, params: Mapping[str, Any], data: Sequence[Dataset], context: Context
 ) -> tuple[pa.Table, dict[str, Any]]:
-    """Run a global operator; returns its decisions and, where it made any, statistics as JSON text."""
+    """Run a global operator; returns its decisions and, where it made any, statistics as JSON text.
+
+    Raises:
+        DatamillError: what the operator raised; `DM-RUN-001` when that was an exception of its own.
+    """
     operator = find(operator_id)
-    decided: Dataset = operator.run(data, operator.params.model_validate(dict(params)), context)
+    try:
+        decided: Dataset = operator.run(data, operator.params.model_validate(dict(params)), context)
+    except (DatamillError, OSError):  # a full disk is no fault of the operator
+        raise
+    except Exception as error:
+        message = f"{operator_id} raised {type(error).__name__}: {str(error)[:300]}"
+        raise DatamillError("DM-RUN-001", message, step=context.step) from error
     table = decided.collect()
     text = (table.schema.metadata or decided.schema.metadata or {}).get(STATS_KEY)
     return table.replace_schema_metadata(None), {STATS: text.decode()} if text else {}

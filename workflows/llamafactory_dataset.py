@@ -51,7 +51,7 @@ def build_entry(file: Path, spec: RegistrySpec) -> dict[str, Any]:
     ranking = spec.ranking or {"chosen", "rejected"} <= set(names)
     if ranking:
         entry["ranking"] = True
-    columns = dict(spec.columns) or _usual_columns(spec.formatting, names, ranking)
+    columns = dict(spec.columns) or usual_columns(spec.formatting, names, ranking)
     entry["columns"] = columns
     tags = dict(spec.tags)
     if spec.formatting == "sharegpt" and not tags and "role" in _message_keys(rows, columns.get("messages")):
@@ -195,7 +195,8 @@ def read_sample(path: Path) -> tuple[tuple[str, ...], list[dict[str, Any]]]:
     return tuple(dict.fromkeys(key for row in rows for key in row)), rows
 
 
-def _usual_columns(formatting: str, names: Iterable[str], ranking: bool) -> dict[str, str]:
+def usual_columns(formatting: str, names: Iterable[str], ranking: bool) -> dict[str, str]:
+    """Roles and the columns that usually fill them; optional roles only where their column is among `names`."""
     present = set(names)
     optional: tuple[str, ...]
     if formatting == "sharegpt":

@@ -5,6 +5,7 @@ there too (exit 7), whoever approved the plan. Accepted replies are cached in th
 run again asks only for what is missing; limits and spending are kept in the run's folder and survive a resume.
 """
 
+import math
 import os
 from collections.abc import Mapping
 from pathlib import Path
@@ -83,11 +84,12 @@ def check_budget(plan: Plan, estimate: Estimate, settings: Settings, given: floa
     limit = budget_of(plan, settings, given)
     if estimate.llm_usd <= limit:
         return
-    needed = f"{estimate.llm_usd:.2f}" if estimate.llm_usd >= 0.01 else f"{estimate.llm_usd:.6f}"
+    digits = 2 if estimate.llm_usd >= 0.01 else 6
+    needed = f"{math.ceil(estimate.llm_usd * 10**digits) / 10**digits:.{digits}f}"  # rounded up: it must suffice
     message = f"plan {plan.short} is expected to cost ${needed}, more than its budget of ${limit:.2f}"
     raise DatamillError(
         "DM-LLM-013", message, exit_code=ExitCode.BUDGET_EXCEEDED, step=llm_steps(plan)[0].id,
-        fix=f"raise run.budget.llm_usd in the plan to {needed} or more (ask: --budget), or take fewer rows",
+        fix=f"allow it with --budget {needed}USD, raise run.budget.llm_usd in the plan, or take fewer rows",
         context={"expected_usd": estimate.llm_usd, "budget_usd": limit},
     )  # fmt: skip
 

@@ -138,6 +138,28 @@ class Plan:
         steps = tuple(s.id for s in self.steps if step_id in s.needs or step_id in s.sides)
         return steps + tuple(f"output:{name}" for name, out in self.outputs.items() if out.source == step_id)
 
+    def upstream(self, step_id: str) -> frozenset[str]:
+        """`step_id` and every step it needs, directly or not.
+
+        Raises:
+            KeyError: when there is no such step.
+        """
+        found: set[str] = set()
+        waiting = [step_id]
+        while waiting:
+            step = self.step(waiting.pop())
+            found.add(step.id)
+            waiting.extend(name for name in (*step.needs, *step.sides) if name not in found)
+        return frozenset(found)
+
+    def downstream(self, step_id: str) -> frozenset[str]:
+        """`step_id` and every step that depends on it, directly or not; steps stand after what they need."""
+        found = {step_id}
+        for step in self.steps:
+            if not found.isdisjoint((*step.needs, *step.sides)):
+                found.add(step.id)
+        return frozenset(found)
+
     def edges(self) -> Iterator[tuple[str, str]]:
         """Parent and child ids of every row flow."""
         for step in self.steps:

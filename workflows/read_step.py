@@ -75,7 +75,7 @@ def read_input(runner: "Runner", step: PlanStep) -> None:
     source, chunks = read_source(step, runner.policy, runner.plan.run.shard_rows)
     assert step.arrow is not None
     key = step.key(0)
-    task = ReadTask(runner.store, step.id, key, source, step.arrow, options.limit, options.reuse)
+    task = ReadTask(runner.store, step.id, key, source, step.arrow, options.limit, runner.reuses(step))
     by_chunk: dict[int, list[UnitReport]] = {}
     for index, reports in runner.engine.map_units(task, list(enumerate(chunks))):
         by_chunk[index] = reports

@@ -44,13 +44,13 @@ def make_card(
     output = plan.outputs[file.name]
     schema = plan.step(output.source).schema
     nulls, pii, licences = _look(results[output.source])
-    sources = [step for step in plan.steps if step.is_source]
+    sources = [step for step in plan.steps if step.is_source and step.id in results]
     steps = [
         CardStep(
             s.id, s.operator, results[s.id].books.rows_in, results[s.id].books.rows_out, results[s.id].books.reasons
         )
         for s in plan.steps
-        if not s.is_source
+        if not s.is_source and s.id in results
     ]
     return Card(
         name=file.name, rows=file.rows, command=command, plan_digest=plan.digest, data_sha256=file.sha256,

@@ -24,6 +24,8 @@ from datamill.workflows.plan import Plan
 RUNS = "runs"
 LATEST = "latest"
 STATE = "run.json"
+FINISHED = frozenset({"done", "gate_failed"})
+"""Statuses of runs that are over; a run with another status is gone on with."""
 PACKAGES = ("datamill", "polars", "pyarrow", "numpy", "numba", "torch", "transformers", "llamafactory", "deepspeed")
 
 
@@ -125,11 +127,18 @@ def find_run(project: Path, name: str) -> RunRecord:
 
 def unfinished(project: Path, digest: str) -> RunRecord | None:
     """The newest run of the plan `digest` if it did not end well; it is the one to resume."""
-    for run in reversed(list_runs(project)):
-        state = run.state()
-        if state["digest"] == digest:
-            return run if state["status"] not in {"done", "gate_failed"} else None
-    return None
+    run = _newest(project, digest)
+    return run if run is not None and run.state()["status"] not in FINISHED else None
+
+
+def finished(project: Path, digest: str) -> RunRecord | None:
+    """The newest run of the plan `digest` if it ended well."""
+    run = _newest(project, digest)
+    return run if run is not None and run.state()["status"] in FINISHED else None
+
+
+def _newest(project: Path, digest: str) -> RunRecord | None:
+    return next((run for run in reversed(list_runs(project)) if run.state()["digest"] == digest), None)
 
 
 def environment() -> dict[str, Any]:

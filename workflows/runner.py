@@ -60,6 +60,9 @@ class RunOptions:
     Attributes:
         reuse: whether finished units are used (`--fresh` turns it off).
         until: last step to run.
+        from_step: first step to compute anew, with everything below it; what stands above is reused.
+        keep_going: whether steps that do not depend on a failed one still run. Steps then run one by one: each reads
+            the shards its parent wrote, where otherwise a chain of batch steps keeps them in memory.
         limit: rows read from each input at most.
         deadline: `time.monotonic()` value after which the run stops, resumable.
         settings: services for LLM operators.
@@ -67,6 +70,8 @@ class RunOptions:
 
     reuse: bool = True
     until: str | None = None
+    from_step: str | None = None
+    keep_going: bool = False
     limit: int | None = None
     deadline: float | None = None
     settings: Mapping[str, Any] = field(default_factory=dict)
@@ -94,6 +99,11 @@ class Runner:
         policy: which paths may be touched.
         events: where news goes.
         options: see `RunOptions`.
+
+    Attributes:
+        results: what each step left behind, by step id.
+        failures: errors of steps that failed, by step id; filled with `keep_going` alone.
+        not_run: steps left out because something they need failed.
     """
 
     def __init__(
@@ -106,23 +116,53 @@ class Runner:
         self.events = events
         self.options = options
         self.results: dict[str, StepResult] = {}
+        self.failures: dict[str, DatamillError] = {}
+        self.not_run: list[str] = []
+        self._anew = plan.downstream(options.from_step) if options.from_step else frozenset()
         self.stopping = threading.Event()
 
     def run(self) -> dict[str, StepResult]:
         """Carry out all steps; results by step id.
 
         Raises:
-            DatamillError: the first failure, after events are written; `InterruptedRunError` after Ctrl-C.
+            DatamillError: the first failure, after events are written; `InterruptedRunError` after Ctrl-C. With
+                `keep_going` failures are collected in `failures`, and only a spent budget or Ctrl-C stops the run.
         """
         with self._graceful_interrupt():
             for chain in self._chains():
-                started = time.perf_counter()
-                self.events.emit("step_started", steps=[step.id for step in chain])
-                self._dispatch(chain)
-                seconds = time.perf_counter() - started
-                for step, share in zip(chain, self._shares(chain), strict=True):
-                    self._finish(step, seconds * share)
+                if self.options.keep_going:
+                    self._attempt(chain[0])
+                else:
+                    self._carry_out(chain)
         return self.results
+
+    def _carry_out(self, chain: Sequence[PlanStep]) -> None:
+        started = time.perf_counter()
+        self.events.emit("step_started", steps=[step.id for step in chain])
+        self._dispatch(chain)
+        seconds = time.perf_counter() - started
+        for step, share in zip(chain, self._shares(chain), strict=True):
+            self._finish(step, seconds * share)
+
+    def _attempt(self, step: PlanStep) -> None:
+        """Carry out a step unless something it needs has failed; its own failure is noted, not raised."""
+        missing = [name for name in (*step.needs, *step.sides) if name in self.failures or name in self.not_run]
+        if missing:
+            self.not_run.append(step.id)
+            self.events.emit("step_skipped", step=step.id, needs=missing)
+            return
+        try:
+            self._carry_out([step])
+        except DatamillError as error:
+            if error.exit_code in {ExitCode.INTERRUPTED, ExitCode.BUDGET_EXCEEDED}:
+                raise
+            self.results.pop(step.id, None)  # an input with too many broken records has left some rows already
+            self.failures[step.id] = error
+            self.events.emit("step_failed", step=step.id, code=error.code, message=error.issues[0].message)
+
+    def reuses(self, step: PlanStep) -> bool:
+        """Whether finished units of `step` may be used."""
+        return self.options.reuse and step.id not in self._anew
 
     def _chains(self) -> Iterator[list[PlanStep]]:
         """Group batch steps whose only consumer is the next batch step; other steps stand alone."""
@@ -141,18 +181,14 @@ class Runner:
     def _continues(self, before: PlanStep, step: PlanStep) -> bool:
         batch = {Effect.MAP.value, Effect.FILTER.value, Effect.EXPAND.value}
         llm = "llm" in {before.bound, step.bound}
+        if self.options.keep_going or self.reuses(before) != self.reuses(step):
+            return False
         return {before.effect, step.effect} <= batch and step.needs == (before.id,) and not llm
 
-    def _wanted(self) -> set[str]:
+    def _wanted(self) -> frozenset[str]:
         if self.options.until is None:
-            return {step.id for step in self.plan.steps}
-        wanted: set[str] = set()
-        waiting = [self.options.until]
-        while waiting:
-            step = self.plan.step(waiting.pop())
-            wanted.add(step.id)
-            waiting.extend(name for name in (*step.needs, *step.sides) if name not in wanted)
-        return wanted
+            return frozenset(step.id for step in self.plan.steps)
+        return self.plan.upstream(self.options.until)
 
     def _dispatch(self, chain: Sequence[PlanStep]) -> None:
         kind = chain[0].effect
@@ -168,7 +204,7 @@ class Runner:
     def _run_chain(self, chain: Sequence[PlanStep]) -> None:
         calls = tuple(self.call(step) for step in chain)
         shards = self.results[chain[0].needs[0]].shards
-        task = ChainTask(self.store, calls, self.options.reuse)
+        task = ChainTask(self.store, calls, self.reuses(chain[0]))
         self._collect(chain, task, shards, parallel=chain[0].bound != "llm")
 
     def _run_global(self, step: PlanStep) -> None:
@@ -177,7 +213,7 @@ class Runner:
         data = self._dataset(step.needs[0])
         side_digests = [side.digest for side in sides.values()]
         key = unit_key(step.key(self.plan.step_seed(step.id)), data.digest, *side_digests)
-        unit = self.store.load(key) if self.options.reuse else None
+        unit = self.store.load(key) if self.reuses(step) else None
         if unit is None:
             started = time.perf_counter()
             context = self.context(step, sides)
@@ -185,7 +221,7 @@ class Runner:
             unit = decision_unit(self.store, key, decisions, stats, time.perf_counter() - started)
         decisions = read_table(unit.rows_path)
         added = added_columns(decisions, self.plan.step(step.needs[0]).schema, step.schema)
-        task = DecisionTask(self.store, step.id, key, unit.rows_path, added, self.options.reuse)
+        task = DecisionTask(self.store, step.id, key, unit.rows_path, added, self.reuses(step))
         self._collect([step], task, parent.shards, parallel=decisions.num_rows > 50_000)
         self.results[step.id].stats = unit.extra
 
@@ -194,7 +230,7 @@ class Runner:
         items = [shard for _, shards in parents for shard in shards]
         names = [name for name, shards in parents for _ in shards]
         task = JoinTask(
-            self.store, self.call(step), tuple(names), tuple(items), self._arrow_schema(step), self.options.reuse
+            self.store, self.call(step), tuple(names), tuple(items), self._arrow_schema(step), self.reuses(step)
         )
         self._collect([step], task, items, parallel=True)
 

@@ -1,7 +1,8 @@
 """Reading and writing workflow files: YAML is data, never code, and every value knows its line.
 
 The round-trip loader keeps comments and key order so that edits make small diffs. Tags (`!!python/...`),
-duplicate keys, keys that are not plain values, oversized or very deep files and alias bombs are refused with a code.
+duplicate keys, keys that are not plain values, oversized or very deep files, alias bombs and values that contain
+themselves are refused with a code. Cost: one pass of the loader, and one of the parser when the text has aliases.
 """
 
 import io
@@ -13,6 +14,7 @@ from typing import Any
 from ruamel.yaml import YAML
 from ruamel.yaml.comments import CommentedMap, CommentedOrderedMap, CommentedSeq, CommentedSet, TaggedScalar
 from ruamel.yaml.error import MarkedYAMLError, YAMLError
+from ruamel.yaml.events import AliasEvent, CollectionEndEvent, CollectionStartEvent
 from ruamel.yaml.scalarbool import ScalarBoolean
 
 from datamill.errors import Issue, PlanError
@@ -81,6 +83,7 @@ def parse(text: str, file: str = "workflow") -> YamlDocument:
     loader = YAML(typ="rt")
     loader.allow_duplicate_keys = False
     try:
+        _refuse_self_reference(text, file)
         tree = loader.load(text)
     except RecursionError as error:
         raise PlanError([Issue("DM-PLAN-003", f"nested more than {MAX_DEPTH} levels deep", file=file)]) from error
@@ -95,6 +98,27 @@ def parse(text: str, file: str = "workflow") -> YamlDocument:
         raise PlanError([Issue("DM-PLAN-004", "a workflow file is a mapping with `version: 1`", file=file, line=1)])
     counter = _Counter(file)
     return YamlDocument(counter.plain(tree, 1), tree, file)
+
+
+def _refuse_self_reference(text: str, file: str) -> None:
+    """Raise `DM-PLAN-025` for an alias inside the value that its anchor names; the loader would make it null."""
+    if "&" not in text or "*" not in text:
+        return
+    opened: list[str | None] = []  # anchors of the lists and mappings around the event, outermost first
+    inside: dict[str, bool] = {}  # newest use of each anchor: whether its value is still open
+    for event in YAML(typ="rt").parse(text):
+        anchor = getattr(event, "anchor", None)
+        if isinstance(event, AliasEvent) and inside.get(str(anchor)):
+            message = f"the value that `&{anchor}` names contains itself: `*{anchor}` stands inside it"
+            fix = f"write out what `*{anchor}` is to stand for, or move `&{anchor}` to the value you mean"
+            line = event.start_mark.line + 1
+            raise PlanError([Issue("DM-PLAN-025", message, file=file, line=line, fix=fix)])
+        if isinstance(event, CollectionStartEvent):
+            opened.append(anchor)
+        elif isinstance(event, CollectionEndEvent) and (closed := opened.pop()) is not None:
+            inside[closed] = False
+        if anchor is not None and not isinstance(event, AliasEvent):
+            inside[str(anchor)] = isinstance(event, CollectionStartEvent)
 
 
 class _Counter:

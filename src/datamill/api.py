@@ -50,11 +50,11 @@ class ReviewedPlan:
         record_approval(self.project, self.plan, "api")
         return self
 
-    def run(self, executor: str = "local", workers: int | None = None, **options: Any) -> "Result":
+    def run(self, executor: str | None = None, workers: int | None = None, **options: Any) -> "Result":
         """Run the approved plan, or go on with its unfinished run.
 
         Args:
-            executor: `local`.
+            executor: `local`, `ray` or `spark`; what the plan says when None.
             workers: worker processes.
             **options: fields of `RunOptions`, such as `until` or `limit`.
 
@@ -62,12 +62,12 @@ class ReviewedPlan:
             DatamillError: exit code 4 when nobody approved this digest.
         """
         request = RunRequest(
-            self.project, executor, workers, RunOptions(**options), self.allow_paths, command="datamill run plan.yaml",
+            self.project, executor or self.plan.run.executor, workers, RunOptions(**options), self.allow_paths, command="datamill run plan.yaml",
             asked=self.request,
         )  # fmt: skip
         return Result(run_plan(self.plan, request), self.plan, self.project)
 
-    async def arun(self, executor: str = "local", workers: int | None = None, **options: Any) -> "Result":
+    async def arun(self, executor: str | None = None, workers: int | None = None, **options: Any) -> "Result":
         """`run` in a thread, for event loops."""
         return await asyncio.to_thread(self.run, executor, workers, **options)
 

@@ -1,7 +1,8 @@
 """Settings with the origin of each value.
 
 Precedence: flag > `DATAMILL_*` environment > `./datamill.toml` > `~/.config/datamill/config.toml` > default.
-Nested environment names use two underscores: `DATAMILL_LLM__MAX_RPM=60`.
+Nested environment names use two underscores: `DATAMILL_LLM__MAX_RPM=60`. A name that is no setting is an error
+wherever it stands, in a file or in the environment, so that a misspelt value is never ignored.
 """
 
 import os
@@ -13,9 +14,11 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from datamill.errors import DatamillError, ExitCode, nearest
+from datamill.errors import DatamillError, ExitCode, Issue, nearest
 
 PREFIX = "DATAMILL_"
+INTERNAL = frozenset({"DATAMILL_CRASH_AT"})
+"""Variables with the prefix that are no settings: the rehearsal of a crash (`services.storage.atomic`)."""
 
 
 class _Section(BaseModel):
@@ -81,7 +84,8 @@ def resolve(project: Path, flags: Mapping[str, Any] | None = None, env: Mapping[
         env: the environment.
 
     Raises:
-        DatamillError: `DM-CFG-001` for an unreadable file, `DM-CFG-002` for an unknown name or a bad value.
+        DatamillError: `DM-CFG-001` for an unreadable file, `DM-CFG-002` for an unknown name or a bad value, in a file
+            or in the environment. Variables that `allow_env` names belong to the user and may be called anything.
     """
     merged: dict[str, Any] = {}
     origins: dict[str, str] = {}
@@ -95,6 +99,7 @@ def resolve(project: Path, flags: Mapping[str, Any] | None = None, env: Mapping[
             merged[name] = value
             origins[name] = origin
     settings = _validate(_nest(merged), origins)
+    _refuse_unknown(env, settings.allow_env)
     return Resolved(settings, {name: origins.get(name, "default") for name in flat_names()})
 
 
@@ -135,10 +140,30 @@ def _from_env(env: Mapping[str, str]) -> dict[str, Any]:
     names = set(flat_names())
     found = {}
     for key, value in env.items():
-        name = key.removeprefix(PREFIX).lower().replace("__", ".")
+        name = _setting_of(key)
         if key.startswith(PREFIX) and name in names:
             found[name] = value.split(os.pathsep) if name.startswith("allow_") else value
     return found
+
+
+def _setting_of(variable: str) -> str:
+    return variable.removeprefix(PREFIX).lower().replace("__", ".")
+
+
+def _refuse_unknown(env: Mapping[str, str], allowed: tuple[str, ...]) -> None:
+    """Raise `DM-CFG-002` for every variable with the prefix that is nothing datamill knows."""
+    names = flat_names()
+    issues = []
+    for key in sorted(key for key in env if key.startswith(PREFIX)):
+        if _setting_of(key) in names or key in INTERNAL or key in allowed:
+            continue
+        near = nearest(_setting_of(key), names)
+        close = None if near is None else PREFIX + near.upper().replace(".", "__")
+        message = f"the environment variable `{key}` is no setting"
+        fix = f"unset {key}, or correct its name (two underscores stand for the dot of a nested name)"
+        issues.append(Issue("DM-CFG-002", message, file="environment", nearest=close, fix=fix))
+    if issues:
+        raise DatamillError("DM-CFG-002", issues[0].message, exit_code=ExitCode.INVALID, issues=issues)
 
 
 def _nest(flat: Mapping[str, Any]) -> dict[str, Any]:

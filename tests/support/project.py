@@ -61,11 +61,13 @@ def compiled(folder: Path, workflow: str | None = None, **options: Any) -> Plan:
     return compile_text(text, CompileOptions(folder, **options), "plan.yaml")
 
 
-def approved_run(folder: Path, plan: Plan | None = None, workers: int = 1, **options: Any) -> RunResult:
+def approved_run(
+    folder: Path, plan: Plan | None = None, workers: int = 1, executor: str = "local", **options: Any
+) -> RunResult:
     """Approve the project's plan and run it."""
     chosen = plan or compiled(folder)
     approve(folder, chosen, "test")
-    return run_plan(chosen, RunRequest(folder, workers=workers, options=RunOptions(**options)))
+    return run_plan(chosen, RunRequest(folder, executor, workers=workers, options=RunOptions(**options)))
 
 
 def tree_digest(folder: Path, *, without: tuple[str, ...] = ()) -> dict[str, str]:

@@ -68,7 +68,7 @@ def build_report(project: Path, record: RunRecord, plan: Plan) -> dict[str, Any]
         "llm": state.get("llm", {}),
         "training": _training(project, record, plan, state, events),
         "statistics": data.stats(),
-        "warnings": [note.to_dict() for note in plan.notes],
+        "warnings": [*state.get("error", []), *(note.to_dict() for note in plan.notes)],
         "environment": json.loads((record.folder / "env.json").read_text(encoding="utf-8")),
         "glossary": GLOSSARY,
     }

@@ -43,6 +43,7 @@ def ask(
     from datamill.agents.services import ThreadServices
     from datamill.cli.progress import ProgressLines
     from datamill.cli.review import show_turn
+    from datamill.cli.values import parse_money
 
     paths = grant_inputs(session, inputs or [])
     services = ThreadServices(
@@ -75,19 +76,6 @@ def grant_inputs(session: Session, inputs: list[str]) -> list[str]:
             session.say(f"reading {path} outside the project is granted, as you named it")
         shown.append(path.relative_to(session.project).as_posix() if inside else str(path))
     return shown
-
-
-def parse_money(text: str | None) -> float | None:
-    """Dollars of `--budget`: `2`, `2.00USD`."""
-    if text is None:
-        return None
-    try:
-        value = float(text.upper().removesuffix("USD").strip())
-    except ValueError:
-        value = -1.0
-    if not 0 <= value < float("inf"):
-        raise usage_error(f"--budget takes an amount such as 2.00USD, not `{text}`")
-    return value
 
 
 def named_thread(services: "ThreadServices", thread: str | None, resume: bool) -> str | None:

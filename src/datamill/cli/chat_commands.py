@@ -26,9 +26,10 @@ def chat(
     session: Session = context.obj
     from datamill.agents.conversation import Request
     from datamill.agents.services import ThreadServices
-    from datamill.cli.ask_commands import grant_inputs, named_thread, parse_money
+    from datamill.cli.ask_commands import grant_inputs, named_thread
     from datamill.cli.chat import Chat
     from datamill.cli.progress import ProgressLines
+    from datamill.cli.values import parse_money
 
     paths = grant_inputs(session, inputs or [])
     services = ThreadServices(session.project, ProgressLines(session), workers=workers, budget_usd=parse_money(budget))

@@ -37,6 +37,9 @@ class ProgressLines:
         word = "RESUME" if event["resumed"] else "RUN"
         self.session.say(f"{word}  {event['run']}")
 
+    def _run_waiting(self, event: Mapping[str, Any]) -> None:
+        self.session.say(f"waiting: process {event['owner']} is running this plan (Ctrl-C leaves it to it)")
+
     def _unit_done(self, event: Mapping[str, Any]) -> None:
         step = event["step"]
         self.rows[step] = self.rows.get(step, 0) + event["rows"]
@@ -52,10 +55,14 @@ class ProgressLines:
             self.session.say(text)
         self.last = now
 
-    def _step_done(self, event: Mapping[str, Any]) -> None:
+    def _clear(self) -> None:
+        """Wipe the moving line."""
         if self.live and self.width:
             sys.stderr.write("\r" + " " * self.width + "\r")
             self.width = 0
+
+    def _step_done(self, event: Mapping[str, Any]) -> None:
+        self._clear()
         books = event["books"]
         gone = {k.removeprefix("reason."): v for k, v in books.items() if k.startswith("reason.")}
         total = sum(gone.values())
@@ -65,6 +72,13 @@ class ProgressLines:
         reused = "  reused" if event["shards"] and event["reused"] == event["shards"] else ""
         seconds = duration(event["seconds"])
         self.session.say(f"  {event['step']:<12} {books['out']:>9,} rows{more}{lost}  {seconds}{reused}")
+
+    def _step_failed(self, event: Mapping[str, Any]) -> None:
+        self._clear()
+        self.session.say(f"  {event['step']:<12} failed  {event['code']} {event['message']}")
+
+    def _step_skipped(self, event: Mapping[str, Any]) -> None:
+        self.session.say(f"  {event['step']:<12} not run: needs {', '.join(event['needs'])}")
 
     def _output_written(self, event: Mapping[str, Any]) -> None:
         state = "  unchanged" if event["reused"] else ""

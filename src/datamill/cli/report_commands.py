@@ -1,11 +1,11 @@
 """`datamill report`: build the report of a run again."""
 
-import webbrowser
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
+from datamill.cli.browser import open_page
 from datamill.cli.session import Session
 
 
@@ -17,7 +17,7 @@ def register(app: typer.Typer) -> None:
 def report(
     context: typer.Context,
     run: Annotated[str, typer.Argument(help="run id, part of one, @last or @2")] = "@last",
-    open_page: Annotated[bool, typer.Option("--open", help="open it in the browser")] = False,
+    open_report: Annotated[bool, typer.Option("--open", help="open it in the browser (at a terminal)")] = False,
     out: Annotated[Path | None, typer.Option("--out", help="copy the page here as well")] = None,
 ) -> None:
     """Build report.html and report.json of a run again."""
@@ -32,6 +32,6 @@ def report(
     page = write_report(session.project, record, plan)
     if out is not None:
         write_bytes(session.project / out, page.read_bytes(), "report.copy")
-    if open_page:
-        webbrowser.open(page.as_uri())
+    if open_report:
+        open_page(page)
     session.result({"report": str(page), "json": str(page.with_suffix(".json"))}, str(page))

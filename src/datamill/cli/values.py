@@ -1,5 +1,6 @@
-"""Reading values from the command line: `--set` pairs and the compile options of a session."""
+"""Reading values from the command line: `--set` pairs, money, and the compile options of a session."""
 
+import json
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -25,9 +26,23 @@ def parse_set(pairs: Sequence[str]) -> dict[str, Any]:
             )
         try:
             values[name] = YAML(typ="safe", pure=True).load(text) if text else ""
-        except YAMLError as error:
+            json.dumps(values[name], default=str, skipkeys=True)  # ValueError: an alias made it contain itself
+        except (YAMLError, ValueError) as error:
             raise usage_error(f"--set {name}: `{text}` is not a YAML value") from error
     return values
+
+
+def parse_money(text: str | None) -> float | None:
+    """Dollars of `--budget`: `2`, `2.00USD`."""
+    if text is None:
+        return None
+    try:
+        value = float(text.upper().removesuffix("USD").strip())
+    except ValueError:
+        value = -1.0
+    if not 0 <= value < float("inf"):
+        raise usage_error(f"--budget takes an amount such as 2.00USD, not `{text}`")
+    return value
 
 
 def compile_options(session: Session, overrides: Sequence[str] = (), *, check_training: bool = True) -> CompileOptions:

@@ -207,3 +207,21 @@ def test_fingerprint_feels_what_trains_and_not_where() -> None:
     assert base.fingerprint() == check(LESS, output_dir="elsewhere").fingerprint()
     assert base.fingerprint() != check(LESS, learning_rate=1.0).fingerprint()
     assert base.fingerprint() != check(LESS | {"seed": 1}).fingerprint()
+
+
+def test_other_stages_of_a_workflow_run_as_llamafactory_has_them() -> None:
+    """A train block without dataflex keys is a plan of ours for sft and pt only."""
+    ours = TrainConfig.from_workflow(block(dataflex={}), dataset_dir=Path("out"), base_dir=Path())
+    assert ours.section is not None
+    assert ours.section.train_type == "static"
+    stage = {"stage": "dpo", "model_name_or_path": "tiny", "template": "qwen"}
+    plain = TrainConfig.from_workflow(
+        {"dataset": "clean", "llamafactory": stage, "dataflex": {}}, dataset_dir=Path("out"), base_dir=Path()
+    )
+    assert plain.section is None
+    with pytest.raises(DatamillError, match="stage `dpo` cannot be trained"):
+        TrainConfig.from_workflow(
+            {"dataset": "clean", "llamafactory": stage, "dataflex": {"train_type": "static"}},
+            dataset_dir=Path("out"),
+            base_dir=Path(),
+        )

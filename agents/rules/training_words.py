@@ -25,7 +25,8 @@ PARADIGMS = {
 _TRAIN = re.compile(
     r"fine-?\s?tun\w*|\btrain(?:ing|ed)?\b(?!\s*(?:set|data\b|split|file|rows|examples|/|,? ?test|"
     r"corpus|dataset|data|集))|\bsft\b(?! (?:(?:instruction|chat|training) )?(?:set|data|dataset|corpus|format|json))|"
-    r"\bdpo\b(?! (?:(?:preference|training|ranking) )?(?:set|data|pairs?|dataset|format|files?|jsonl))|\bkto\b|\bq?lora\b|"
+    r"\bdpo\b(?! (?:(?:preference|training|ranking) )?(?:set|data|pairs?|dataset|format|files?|jsonl))|\bkto\b|"
+    r"\bq?lora\b|"
     r"\bpre-?train\w*|\btrein(?:a|e|ar|ei|amos|ando|em)\b|\bentren(?:a|e|ar|ando|emos|"
     r"en)\w{0,3}\b(?<!miento)|\bajust(?:a|ar|e)\b|\bafin(?:a|ar|e)\b|微调|训练(?!集|数据|样本|语料)|预训练"
 )

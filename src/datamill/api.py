@@ -61,8 +61,9 @@ class ReviewedPlan:
         Raises:
             DatamillError: exit code 4 when nobody approved this digest.
         """
+        engine = executor or self.plan.run.executor
         request = RunRequest(
-            self.project, executor or self.plan.run.executor, workers, RunOptions(**options), self.allow_paths, command="datamill run plan.yaml",
+            self.project, engine, workers, RunOptions(**options), self.allow_paths, command="datamill run plan.yaml",
             asked=self.request,
         )  # fmt: skip
         return Result(run_plan(self.plan, request), self.plan, self.project)

@@ -254,6 +254,10 @@ def _shaped(
         raws = [row.encode("utf-8", "surrogateescape") for row in rows]
         yield RecordBlock(raws, base + positions, positions + 1, b"\n".join(raws))
     else:
+        empty = [member.key for member in members if member.value == []]
+        if empty:
+            more = f"the array under `{empty[0]}` is empty; set options.records: {empty[0]} to read its rows, now none"
+            shapes.append(_shape_note(chunk, f"the object is read as one row: {more}"))
         start = len(text) - len(text.lstrip())
         yield _block_of(text, base, [(start, len(text.rstrip()))])
 

@@ -43,6 +43,7 @@ SAID = {
     "DM-AGENT-109": "declined: something no operator can do",
     "DM-CLI-001": "a command line that cannot be understood: what and where",
     "DM-CLI-007": "the operating system refused a file or folder: its own words",
+    "DM-CLI-008": "flags that contradict each other: which, and why",
     "DM-CLI-014": "`/save` without a name, or without a plan",
     "DM-DEDUP-001": "a threshold or size out of its range",
     "DM-READ-008": "a JSON document in which no records can be found",

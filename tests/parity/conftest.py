@@ -1,8 +1,10 @@
-"""One Ray and one Spark for the whole suite, started when the first test asks for them."""
+"""One Ray and one Spark for the whole suite: started when the first test asks, stopped after the last one here."""
 
 import os
+import shutil
+import tempfile
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import pyarrow as pa
@@ -14,41 +16,49 @@ from datamill.services.engines.shards import write_shard
 
 ENGINES = ("local", "ray", "spark")
 Spread = Callable[[list[pa.Table]], Dataset]
+HERE = Path(__file__).parent
+_running: dict[str, tuple[Engine, Path]] = {}
 
 
-TESTS = Path(__file__).parents[1]
+def running(name: str) -> Engine:
+    """The engine, whose workers can import `support`, where the functions of these tests are."""
+    if name not in _running:
+        os.environ["PYTHONPATH"] = os.pathsep.join([str(HERE.parent), *filter(None, [os.environ.get("PYTHONPATH")])])
+        scratch = Path(tempfile.mkdtemp(prefix=f"parity-{name}-"))
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # what Ray and PySpark deprecate inside themselves is not ours
+            _running[name] = open_engine(EngineChoice(name, 2, scratch=scratch)), scratch
+    return _running[name][0]
 
 
-def opened(name: str, scratch: Path) -> Iterator[Engine]:
-    """An engine whose workers can import `support`, where the functions of these tests are."""
-    os.environ["PYTHONPATH"] = os.pathsep.join([str(TESTS), *filter(None, [os.environ.get("PYTHONPATH")])])
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # what Ray and PySpark deprecate inside themselves is not ours
-        engine = open_engine(EngineChoice(name, 2, scratch=scratch))
-    yield engine
-    engine.close()
+def pytest_runtest_teardown(item: pytest.Item, nextitem: pytest.Item | None) -> None:
+    """A session fixture would keep both alive beside every later test, which must start from nothing."""
+    if nextitem is None or HERE not in nextitem.path.parents:
+        for engine, scratch in _running.values():
+            engine.close()
+            shutil.rmtree(scratch, ignore_errors=True)
+        _running.clear()
 
 
-@pytest.fixture(scope="session")
-def local(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Engine]:
-    yield from opened("local", tmp_path_factory.mktemp("local"))
+@pytest.fixture
+def local() -> Engine:
+    return running("local")
 
 
-@pytest.fixture(scope="session")
-def ray(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Engine]:
-    yield from opened("ray", tmp_path_factory.mktemp("ray"))
+@pytest.fixture
+def ray() -> Engine:
+    return running("ray")
 
 
-@pytest.fixture(scope="session")
-def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Engine]:
-    yield from opened("spark", tmp_path_factory.mktemp("spark"))
+@pytest.fixture
+def spark() -> Engine:
+    return running("spark")
 
 
-@pytest.fixture(scope="session", params=ENGINES)
+@pytest.fixture(params=ENGINES)
 def engine(request: pytest.FixtureRequest) -> Engine:
     """Each engine in turn."""
-    found: Engine = request.getfixturevalue(request.param)
-    return found
+    return running(request.param)
 
 
 @pytest.fixture

@@ -6,6 +6,7 @@
    against the threshold by exact Jaccard.
 
 Only pairs, 64-bit row hashes and, at the end, the ids of rows with a duplicate reach the driver; texts never do.
+Pairs too many for it go another way, see `clustering`.
 
 Cost: one pass over all texts and one over candidate texts; `24 * bands` bytes a row travel in the first shuffle.
 """
@@ -39,16 +40,23 @@ EDGE_SCHEMA: Final = pa.schema(
 )
 
 
-def duplicate_pairs(data: Dataset, column: str, settings: SketchSettings, threshold: float) -> pl.DataFrame:
-    """Pairs of near-duplicate rows.
+def candidates(data: Dataset, column: str, settings: SketchSettings) -> Dataset:
+    """Pairs of rows that share a band key, computed once: `left`, `right`, `same`; a pair may occur more than once."""
+    keys = data.map_tables(partial(band_key_table, column=column, settings=settings), columns=[ID, column])
+    return keys.shuffle("key", pair_table).keep()
+
+
+def pairs_on_the_driver(
+    data: Dataset, column: str, settings: SketchSettings, threshold: float, found: Dataset
+) -> pl.DataFrame:
+    """Pairs of near-duplicate rows, from candidates that fit into the driver's memory; texts are compared in place.
 
     Returns:
         `left`, `right` (row hashes, `left < right`) and `value`: the exact Jaccard similarity, at least `threshold`;
         without verification every pair that shares a band, with 1 for equal texts and null for others.
     """
-    keys = data.map_tables(partial(band_key_table, column=column, settings=settings), columns=[ID, column])
-    found = pl.DataFrame(keys.shuffle("key", pair_table).collect())
-    pairs = found.group_by("left", "right").agg(pl.col("same").any()).sort("left", "right")
+    pairs = pl.DataFrame(found.collect())
+    pairs = pairs.group_by("left", "right").agg(pl.col("same").any()).sort("left", "right")
     equal = pairs.filter(pl.col("same")).select("left", "right", value=pl.lit(1.0))
     open_pairs = pairs.filter(~pl.col("same")).select("left", "right")
     if settings.verify == "none":

@@ -46,7 +46,8 @@ from datamill.operators.dedup.against import (
     older_decisions,
     open_source,
 )
-from datamill.operators.dedup.candidates import duplicate_pairs, member_table
+from datamill.operators.dedup.candidates import candidates, member_table, pairs_on_the_driver
+from datamill.operators.dedup.clustering import as_decided, decided_rows, distinct_pairs, one_decision, verified_pairs
 from datamill.operators.dedup.clusters import (
     KEEP_PATTERN,
     best_column,
@@ -59,6 +60,9 @@ from datamill.services.engines.protocol import Dataset
 from datamill.services.minhash.index import MinHashIndex, load_index, save_index
 from datamill.services.minhash.settings import SketchSettings, detection_probability, suggest_banding
 from datamill.services.records import ID, Fate
+
+DRIVER_PAIRS = 10_000_000
+"""Candidate pairs up to which the driver clusters (17 bytes each); above, every join is a shuffle (`clustering`)."""
 
 EMPTY = "empty_text"
 NEAR = "near_duplicate"
@@ -224,11 +228,32 @@ def run(datasets: Sequence[Dataset], params: MinHashParams, ctx: Context) -> Dat
         _, field, message = errors[0]
         raise DatamillError("DM-DEDUP-001", message, exit_code=ExitCode.INVALID, step=ctx.step, field=f"params.{field}")
     older = _older_index(data, params, ctx)
-    decided = _against(data, older, params) if older is not None else _within(data, params)
+    if older is not None:
+        return _applied(data, _against(data, older, params), older, params, ctx)
+    found = candidates(data, params.column, params.settings())
+    if found.num_rows > DRIVER_PAIRS:
+        return _without_driver(data, found, params, ctx)
+    return _applied(data, _within(data, found, params), None, params, ctx)
+
+
+def _applied(
+    data: Dataset, decided: pa.Table, older: MinHashIndex | None, params: MinHashParams, ctx: Context
+) -> Dataset:
+    """Decisions about all rows, those about rows with a duplicate being at hand."""
     if params.save_index is not None:
         _save(data, decided, older, params, ctx.project / params.save_index)
-    decide = partial(decision_table, decided=decided, params=params)
-    return data.map_tables(decide, columns=[ID, params.column])
+    return data.map_tables(partial(decision_table, decided=decided, params=params), columns=[ID, params.column])
+
+
+def _without_driver(data: Dataset, found: Dataset, params: MinHashParams, ctx: Context) -> Dataset:
+    """The same decisions with every join a shuffle; an index to save is still put together on the driver."""
+    settings, best = params.settings(), best_column(params.keep)
+    edges = verified_pairs(data, params.column, distinct_pairs(found), settings, params.threshold)
+    decided = decided_rows(data, edges, params.keep, params.column, best, params.threshold, params.action, NEAR).keep()
+    if params.save_index is not None:
+        _save(data, decided.collect(), None, params, ctx.project / params.save_index)
+    alone = data.map_tables(partial(decision_table, decided=no_decisions(), params=params), columns=[ID, params.column])
+    return alone.union(decided.map_tables(as_decided)).shuffle(ID, one_decision)
 
 
 def decision_table(table: pa.Table, *, decided: pa.Table, params: MinHashParams) -> pa.Table:
@@ -255,8 +280,8 @@ def decision_table(table: pa.Table, *, decided: pa.Table, params: MinHashParams)
     return with_decisions(rows, decided)
 
 
-def _within(data: Dataset, params: MinHashParams) -> pa.Table:
-    edges = duplicate_pairs(data, params.column, params.settings(), params.threshold)
+def _within(data: Dataset, found: Dataset, params: MinHashParams) -> pa.Table:
+    edges = pairs_on_the_driver(data, params.column, params.settings(), params.threshold, found)
     if edges.is_empty():
         return no_decisions()
     members = member_table(data, edges, params.keep, params.column, best_column(params.keep))

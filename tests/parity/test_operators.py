@@ -10,6 +10,7 @@ from support.tables import apply, decide, table
 
 from datamill.errors import DatamillError
 from datamill.operators.declaration import Bound, Context, Effect
+from datamill.operators.dedup import minhash
 from datamill.operators.registry import catalogue, find
 from datamill.services.engines.protocol import Dataset, Engine
 from datamill.services.engines.shards import write_shard
@@ -120,6 +121,15 @@ def test_global_operators(spread: Any, count: int, operator_id: str, params: dic
         assert len({row["split"] for row in wanted.to_pylist()}) == len(params["ratios"])
     elif operator_id != "report.stats":
         assert {row["fate"] for row in wanted.to_pylist()} > {None}, "the rows give it nothing to do"
+
+
+def test_near_duplicates_without_the_driver(spread: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is done when pairs are too many for one machine: components and clusters by shuffles alone."""
+    monkeypatch.setattr(minhash, "DRIVER_PAIRS", -1)
+    params = find("dedup.minhash").params.model_validate({"threshold": 0.6})
+    made = find("dedup.minhash").run([spread(shuffled_parts(ROWS, 3))], params, Context("step", seed=7)).collect()
+    monkeypatch.undo()
+    assert made.sort_by(ID).to_pylist() == decide("dedup.minhash", ROWS, threshold=0.6).to_pylist()
 
 
 def test_near_duplicates_against_an_older_set(spread: Any) -> None:

@@ -81,7 +81,7 @@ def shuffled_parts(rows: pa.Table, count: int, seed: int = 3) -> list[pa.Table]:
     """Rows in an order of their own, cut into `count` tables of uneven size, the first one empty when there are many."""
     order = list(range(rows.num_rows))
     random.Random(seed).shuffle(order)
-    mixed = rows.take(order)
+    mixed = rows.take(pa.array(order, pa.int64()))
     if count == 1:
         return [mixed]
     bounds = [0, *sorted({1, *(rows.num_rows * i * i // count**2 for i in range(1, count))}), rows.num_rows]

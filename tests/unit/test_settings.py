@@ -1,3 +1,4 @@
+import re
 from pathlib import Path
 from typing import Any
 
@@ -5,7 +6,8 @@ import pytest
 from support.cli import run_cli
 
 from datamill.errors import DatamillError, ExitCode
-from datamill.settings import Settings, cache_home, config_home, flat_names, resolve
+from datamill.services.storage.atomic import CRASH_VARIABLE
+from datamill.settings import INTERNAL, PREFIX, Settings, cache_home, config_home, flat_names, resolve
 
 
 @pytest.fixture
@@ -73,6 +75,68 @@ def test_bad_settings_name_file_and_nearest(home: Path, project: Path, text: str
     assert "datamill.toml" in str(issue.file or issue)
     if close is not None:
         assert issue.nearest == close
+
+
+@pytest.mark.parametrize(
+    ("variable", "close"),
+    [
+        ("DATAMILL_RUN__WOKERS", "DATAMILL_RUN__WORKERS"), ("DATAMILL_RUN_WORKERS", "DATAMILL_RUN__WORKERS"),
+        ("DATAMILL_WORKERS", "DATAMILL_RUN__WORKERS"), ("DATAMILL_LLM__MAXRPM", "DATAMILL_LLM__MAX_RPM"),
+        ("DATAMILL_ALOW_PATHS", "DATAMILL_ALLOW_PATHS"), ("DATAMILL_ZZZZ", None), ("DATAMILL_", None),
+    ],
+)  # fmt: skip
+def test_a_misspelt_variable_is_refused_with_the_nearest(
+    home: Path, project: Path, variable: str, close: str | None
+) -> None:
+    with pytest.raises(DatamillError) as refused:
+        resolve(project, env={variable: "3"})
+    issue = refused.value.issues[0]
+    assert (refused.value.code, refused.value.exit_code) == ("DM-CFG-002", ExitCode.INVALID)
+    assert (issue.file, issue.nearest) == ("environment", close)
+    assert f"`{variable}` is no setting" in issue.message
+    assert f"unset {variable}" in str(issue.fix)
+
+
+def test_all_misspelt_variables_come_in_one_report(home: Path, project: Path) -> None:
+    with pytest.raises(DatamillError) as refused:
+        resolve(project, env={"DATAMILL_RUN__WOKERS": "3", "DATAMILL_A": "", "DATAMILL_RUN__WORKERS": "2", "HOME": "/"})
+    assert [issue.message.split("`")[1] for issue in refused.value.issues] == ["DATAMILL_A", "DATAMILL_RUN__WOKERS"]
+
+
+def test_other_variables_are_left_alone(home: Path, project: Path) -> None:
+    others = ("_DATAMILL_COMPLETE", "DATAMILLS", "MY_DATAMILL_X", "datamill_run__wokers", *INTERNAL)
+    assert resolve(project, env=dict.fromkeys(others, "x")).settings == Settings()
+    (project / "datamill.toml").write_text('allow_env = ["DATAMILL_CORPUS"]\n')
+    assert resolve(project, env={"DATAMILL_CORPUS": "x"}).settings.allow_env == ("DATAMILL_CORPUS",)
+    with pytest.raises(DatamillError, match="DATAMILL_CORPSE"):
+        resolve(project, env={"DATAMILL_CORPSE": "x"})
+
+
+def test_every_variable_the_code_reads_is_known() -> None:
+    root = Path(__file__).parents[2]
+    files = [
+        file
+        for part in ("agents", "operators", "services", "src", "training", "workflows")
+        for file in (root / part).rglob("*.py")
+    ]
+    found = {
+        name for file in files for name in re.findall(r"DATAMILL_[A-Z0-9_]*[A-Z0-9]", file.read_text(encoding="utf-8"))
+    }
+    assert CRASH_VARIABLE in found
+    known = {PREFIX + name.upper().replace(".", "__") for name in flat_names()}
+    assert found - known <= INTERNAL
+
+
+def test_the_command_line_refuses_a_misspelt_variable(
+    home: Path, project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("DATAMILL_RUN__WOKERS", "3")
+    ran = run_cli(project, ["config", "show", "--json"])
+    assert (ran.code, ran.data["error"]["code"]) == (3, "DM-CFG-002")
+    assert "environment: DM-CFG-002" in ran.err
+    assert "did you mean `DATAMILL_RUN__WORKERS`?" in ran.err
+    monkeypatch.delenv("DATAMILL_RUN__WOKERS")
+    assert run_cli(project, ["config", "show"]).code == 0
 
 
 def test_every_name_is_flat_and_described() -> None:

@@ -69,6 +69,37 @@ def test_aliases_and_merges_are_data() -> None:
     assert data["use"] == {"min": 2, "unit": "chars"}
 
 
+@pytest.mark.parametrize(
+    ("text", "line", "name"),
+    [
+        ("a: &x [*x]\n", 1, "x"), ("a: &x {b: *x}\n", 1, "x"), ("a: &x {<<: *x, c: 1}\n", 1, "x"),
+        ("n: 1\na: &x\n  - 1\n  - deep: {er: [2, *x]}\n", 4, "x"), ("a: &x [&y [*x]]\n", 1, "x"),
+        ("k: &x 1\na: &x [*x]\n", 2, "x"), ("a: &x [1]\nb: &x [2, *x]\n", 2, "x"), ("&r a: &s\n  b: *s\n", 2, "s"),
+        ("&whole\na: 1\nb:\n  - *whole\n", 4, "whole"), ("? &x [1, *x]\n: 1\n", 1, "x"),
+    ],
+)  # fmt: skip
+def test_a_value_that_contains_itself_is_refused_with_the_line_of_the_alias(text: str, line: int, name: str) -> None:
+    with pytest.raises(PlanError) as refused:
+        parse(text, "w.yaml")
+    issue = refused.value.issues[0]
+    assert (issue.code, issue.file, issue.line) == ("DM-PLAN-025", "w.yaml", line)
+    assert f"`*{name}` stands inside it" in issue.message
+    assert f"`*{name}`" in str(issue.fix)
+
+
+@pytest.mark.parametrize(
+    ("text", "data"),
+    [
+        ("a: &x [1]\nb: [*x, *x]\n", {"a": [1], "b": [[1], [1]]}), ("a: &x 1\nb: [*x]\n", {"a": 1, "b": [1]}),
+        ("a: &x []\nb: &y [*x]\nc: {d: *y, e: *x}\n", {"a": [], "b": [[]], "c": {"d": [[]], "e": []}}),
+        ("a: 'R&D * 2'\nb: '&x [*x]'\n", {"a": "R&D * 2", "b": "&x [*x]"}), ("a: &x\nb: *x\n", {"a": None, "b": None}),
+        ("a: [&x [1], *x]\n", {"a": [[1], [1]]}), ("# &x [*x]\na: data/*.jsonl & more\n", {"a": "data/*.jsonl & more"}),
+    ],
+)  # fmt: skip
+def test_aliases_beside_their_values_stay_data(text: str, data: object) -> None:
+    assert parse(text).data == data
+
+
 def test_every_value_knows_its_line() -> None:
     document = parse("# head\nname: x\nsteps:\n  - id: a\n    params:\n      min: 1\n  - {id: b, params: {min: 2}}\n")
     assert document.line(("name",)) == 2

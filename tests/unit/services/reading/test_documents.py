@@ -129,6 +129,26 @@ def test_columns(shape: dict[str, object]) -> None:
     assert "DM-READ-106" in codes(table)
 
 
+@pytest.mark.parametrize(
+    ("shape", "key"), [({"data": []}, "data"), ({"v": 1, "rows": []}, "rows"), ({"a": [], "b": []}, "a")]
+)
+def test_an_object_with_an_empty_array_is_one_row_and_a_remark_says_how_to_read_none(
+    shape: dict[str, object], key: str
+) -> None:
+    table = read_json(json.dumps(shape))
+    assert data_rows(table) == [shape]
+    (note,) = [issue for issue in table.findings if issue.code == "DM-READ-106"]
+    assert f"the array under `{key}` is empty" in note.message
+    assert f"options.records: {key}" in note.message
+    assert note.severity == "note"
+    assert read_json(json.dumps(shape), records=key).rows.num_rows == 0
+
+
+def test_an_object_without_empty_arrays_needs_no_remark() -> None:
+    for text in ('{"a": 1}', '{"a": {}}', '{"a": [1], "b": [1, 2]}', '{"a": ""}'):
+        assert "DM-READ-106" not in codes(read_json(text))
+
+
 def test_an_invalid_object_is_refused_whole() -> None:
     table = read_json('{"a": [1, 2}')
     assert table.rows.num_rows == 0

@@ -7,7 +7,7 @@ are a unit of their own, so a run killed while they are applied does not decide 
 
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -40,12 +40,16 @@ def decide(
     operator = find(operator_id)
     try:
         decided: Dataset = operator.run(data, operator.params.model_validate(dict(params)), context)
-    except (DatamillError, OSError):  # a full disk is no fault of the operator
+        table = decided.collect()  # a cluster may compute only now
+    except DatamillError as error:
+        error.issues = tuple(replace(issue, step=issue.step or context.step) for issue in error.issues)
+        raise
+    except OSError:  # a full disk is no fault of the operator
         raise
     except Exception as error:
-        message = f"{operator_id} raised {type(error).__name__}: {str(error)[:300]}"
+        place = "".join(f" ({note})" for note in getattr(error, "__notes__", ()))
+        message = f"{operator_id} raised {type(error).__name__}: {str(error)[:300]}{place}"
         raise DatamillError("DM-RUN-001", message, step=context.step) from error
-    table = decided.collect()
     text = (table.schema.metadata or decided.schema.metadata or {}).get(STATS_KEY)
     return table.replace_schema_metadata(None), {STATS: text.decode()} if text else {}
 

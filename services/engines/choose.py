@@ -36,8 +36,8 @@ def open_engine(choice: EngineChoice) -> Engine:
     """Start or join the engine.
 
     Raises:
-        DatamillError: `DM-ENV-002` for a name that is none, `DM-ENGINE-010` to `-022` for one that cannot be had here;
-            exit 6 all.
+        DatamillError: `DM-ENV-002` for a name that is none, `DM-ENGINE-010` to `-022` for one that cannot be had here,
+            exit 6 all; `DM-ENGINE-013` and `-024` for a cluster that does not see `scratch`, exit 3.
     """
     if choice.name == "local":
         from datamill.services.engines.local import LocalEngine

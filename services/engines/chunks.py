@@ -16,7 +16,7 @@ import pyarrow as pa
 
 from datamill.services.engines.protocol import Shard, TableFunction
 from datamill.services.engines.shards import bucket_of, read_shard
-from datamill.services.engines.tables import sort_by_key
+from datamill.services.engines.tables import call_placed, sort_by_key
 
 PART = "part"
 PAYLOAD = "payload"
@@ -62,7 +62,7 @@ class MapChunk:
     def __call__(self, chunk: Chunk) -> Iterator[Chunk]:
         """The chunk with its table mapped."""
         part, payload = chunk
-        yield part, encode(self.function(load(payload, self.columns)))
+        yield part, encode(call_placed(self.function, load(payload, self.columns), f"shard {part}"))
 
 
 @dataclass(frozen=True)
@@ -97,7 +97,8 @@ class ReduceBucket:
         ordered = sorted(pieces, key=lambda piece: bytes(memoryview(piece)[:4]))
         tables = [load(memoryview(piece)[4:]) for piece in ordered]
         whole = pa.concat_tables(tables, promote_options="permissive")
-        return bucket, encode(self.function(sort_by_key(whole, self.key)))
+        table = sort_by_key(whole, self.key)
+        return bucket, encode(call_placed(self.function, table, f"groups of `{self.key}`"))
 
 
 ChunkFunction = Callable[[Chunk], Iterator[Chunk]]

@@ -43,7 +43,8 @@ class RayEngine:
             when None (enough for a local start).
 
     Raises:
-        DatamillError: `DM-ENGINE-010` Ray is not installed, `DM-ENGINE-011` the cluster cannot be reached (exit 6).
+        DatamillError: `DM-ENGINE-010` Ray is not installed, `DM-ENGINE-011` the cluster cannot be reached (exit 6
+            both), `DM-ENGINE-013` a node does not see `scratch` (exit 3).
     """
 
     def __init__(self, workers: int | None = None, address: str | None = None, scratch: Path | None = None) -> None:

@@ -13,9 +13,11 @@ from pathlib import Path
 from typing import Any
 
 from datamill.errors import DatamillError, ExitCode
+from datamill.services.engines.visibility import PROBE_SECONDS, Nonce, require_seen
 from datamill.services.engines.wheel import build_wheel, unpack
 
 CONNECT_SECONDS = 5.0
+LOOPBACK = frozenset({"localhost", "127.0.0.1", "[::1]"})
 QUIET = {"log_to_driver": False, "logging_level": "ERROR", "configure_logging": True}
 
 
@@ -40,7 +42,8 @@ class RaySession:
         """Use the connection that is there, join `address` or `RAY_ADDRESS`, or start Ray here.
 
         Raises:
-            DatamillError: `DM-ENGINE-010` (not installed) and `DM-ENGINE-011` (no cluster there), both exit 6.
+            DatamillError: `DM-ENGINE-010` (not installed) and `DM-ENGINE-011` (no cluster there), both exit 6;
+                `DM-ENGINE-013` when a node of the cluster does not see `scratch` (exit 3).
         """
         if importlib.util.find_spec("ray") is None:
             raise DatamillError(
@@ -49,6 +52,7 @@ class RaySession:
             )  # fmt: skip
         os.environ.setdefault("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")
         os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")  # no telemetry
+        os.environ.setdefault("RAY_NUM_REDIS_GET_RETRIES", "1")  # twenty tries of half a minute by default
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", DeprecationWarning)  # Ray warns of its own defaults
             return cls._open(address, workers, scratch)
@@ -80,7 +84,13 @@ class RaySession:
             context = ray.init(address=address, runtime_env={"py_modules": [str(package)]}, **QUIET)
         except (ConnectionError, RuntimeError, ValueError, OSError) as error:
             raise _unreachable(address, str(error)) from error
-        return cls(started=False, joined=True, cpus=_cpus(), links=_links(context))
+        session = cls(started=False, joined=True, cpus=_cpus(), links=_links(context))
+        try:
+            check_seen(address, scratch)
+        except BaseException:
+            session.close()
+            raise
+        return session
 
     def close(self) -> None:
         """End what this session began."""
@@ -88,6 +98,38 @@ class RaySession:
 
         if self.joined:
             ray.shutdown()
+
+
+def check_seen(address: str, folder: Path) -> None:
+    """Ask every node whether it sees `folder`.
+
+    Raises:
+        DatamillError: `DM-ENGINE-013` (exit 3) for a node that does not; `DM-ENGINE-011` (exit 6) when nodes cannot run
+            a task of datamill, or do not answer in `visibility.PROBE_SECONDS`.
+    """
+    import ray
+    from ray.exceptions import GetTimeoutError, RayError
+    from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
+
+    nonce = Nonce.write(folder)
+    task = ray.remote(num_cpus=0, max_retries=1)(_blind_worker)
+    nodes = [node["NodeID"] for node in ray.nodes() if node["Alive"]]
+    asked = [
+        task.options(scheduling_strategy=NodeAffinitySchedulingStrategy(node, soft=False)).remote(nonce)
+        for node in nodes
+    ]
+    try:
+        answers = ray.get(asked, timeout=PROBE_SECONDS)
+    except GetTimeoutError as error:
+        raise _unreachable(address, f"no answer of all {len(nodes)} nodes in {PROBE_SECONDS:.0f} s") from error
+    except RayError as error:
+        reason = str(error).strip().splitlines()[-1]
+        raise _unreachable(address, f"its workers cannot run datamill: {reason}") from error
+    require_seen("DM-ENGINE-013", nonce, answers)
+
+
+def _blind_worker(nonce: Nonce) -> str | None:
+    return nonce.blind_worker()
 
 
 def _settle() -> None:
@@ -123,10 +165,17 @@ def _links(context: Any) -> dict[str, str]:
 
 
 def _probe(address: str) -> None:
-    """A cluster that does not answer is found out in seconds; Ray itself would try for minutes."""
+    """A cluster that does not answer is found out in seconds; Ray itself would try for minutes.
+
+    Ray takes a name of this machine itself for the address that other nodes know it by, so that is the one tried.
+    """
+    import ray.util
+
     host, _, port = address.removeprefix("ray://").rpartition(":")
     if not host or not port.isdigit():
         return
+    if host in LOOPBACK and not address.startswith("ray://"):
+        host = ray.util.get_node_ip_address()
     try:
         socket.create_connection((host, int(port)), CONNECT_SECONDS).close()
     except OSError as error:

@@ -19,7 +19,7 @@ import pyarrow.parquet as pq
 import xxhash
 
 from datamill.services.engines.protocol import Shard, TableFunction
-from datamill.services.engines.tables import conform, join, sort_by_key, table_digest
+from datamill.services.engines.tables import call_placed, conform, join, sort_by_key, table_digest
 
 if TYPE_CHECKING:
     from datamill.services.engines.local import LocalEngine
@@ -141,7 +141,7 @@ def _map_shard(
     function: TableFunction, columns: tuple[str, ...] | None, folder: Path, item: tuple[int, Shard]
 ) -> tuple[Shard, pa.Schema]:
     number, shard = item
-    table = function(read_shard(shard.path, columns))
+    table = call_placed(function, read_shard(shard.path, columns), f"shard {number}")
     return write_shard(table, folder / f"{number:06d}.arrow"), table.schema
 
 
@@ -164,5 +164,6 @@ def _reduce_partition(
 ) -> tuple[Shard, pa.Schema]:
     number, files = item
     tables = [read_shard(path) for path in files] or [schema.empty_table()]
-    table = function(sort_by_key(pa.concat_tables(tables, promote_options="permissive"), key))
+    whole = sort_by_key(pa.concat_tables(tables, promote_options="permissive"), key)
+    table = call_placed(function, whole, f"groups of `{key}`")
     return write_shard(table, folder / f"out-{number:06d}.arrow"), table.schema

@@ -46,7 +46,7 @@ class SparkEngine:
             when None (enough for a local start).
 
     Raises:
-        DatamillError: `DM-ENGINE-020` to `-022` (exit 6), see `SparkConnection.open`.
+        DatamillError: `DM-ENGINE-020` to `-022` (exit 6) and `-024` (exit 3), see `SparkConnection.open`.
     """
 
     def __init__(

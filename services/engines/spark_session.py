@@ -12,18 +12,23 @@ import socket
 import subprocess
 import sys
 from collections.abc import Iterator, Mapping
+from concurrent.futures import Future
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from threading import Thread
+from typing import TYPE_CHECKING, Any, Final
 
 from datamill.errors import DatamillError, ExitCode
+from datamill.services.engines.visibility import PROBE_SECONDS, Nonce, require_seen
 from datamill.services.engines.wheel import build_wheel
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession as Session
 
 MIN_JAVA: Final = 17
+TRIES: Final = 4
+"""Times a task is tried when Spark is started here, as on a cluster; by itself a local master would try it once."""
 CONNECT_SECONDS: Final = 5.0
 PACKAGE: Final = "datamill_wheel"
 DEFAULTS: Final = {
@@ -60,7 +65,8 @@ class SparkConnection:
 
         Raises:
             DatamillError: `DM-ENGINE-020` (PySpark is not installed), `-021` (no Java, or too old), `-022` (the
-                master does not answer, or Spark does not start), all exit 6.
+                master does not answer, or Spark does not start), all exit 6; `-024` when an executor does not see
+                `scratch` (exit 3).
         """
         if importlib.util.find_spec("pyspark") is None:
             raise DatamillError(
@@ -74,11 +80,42 @@ class SparkConnection:
             return cls(active, started=False, cpus=active.sparkContext.defaultParallelism, links=_links(active))
         check_java()
         count = workers or len(os.sched_getaffinity(0))
-        where = master or conf.get("spark.master") or f"local[{count}]"
+        where = master or conf.get("spark.master") or f"local[{count},{TRIES}]"
         _probe(where)
         on_cluster = re.fullmatch(r"local(\[[^]]*\])?", where) is None
-        session = _start(where, {**(_package(scratch) if on_cluster else {}), **conf})
-        return cls(session, started=True, cpus=session.sparkContext.defaultParallelism, links=_links(session))
+        session = _start(where, _package(scratch, conf) if on_cluster else conf)
+        made = cls(session, started=True, cpus=session.sparkContext.defaultParallelism, links=_links(session))
+        if on_cluster:
+            made.check_seen(where, scratch)
+        return made
+
+    def check_seen(self, master: str, folder: Path) -> None:
+        """Ask several tasks whether they see `folder`; stops the session when they do not.
+
+        Raises:
+            DatamillError: `DM-ENGINE-024` (exit 3) for an executor that does not; `DM-ENGINE-022` (exit 6) when none
+                takes a task in `visibility.PROBE_SECONDS`, or none can run datamill.
+        """
+        nonce = Nonce.write(folder)
+        try:
+            require_seen("DM-ENGINE-024", nonce, self._ask(master, nonce))
+        except BaseException:
+            self.close()
+            raise
+
+    def _ask(self, master: str, nonce: Nonce) -> list[str | None]:
+        """Answers of twice as many tasks as run at once. Spark waits for ever where there is no executor."""
+        count = 2 * self.cpus
+        rows = self.session.sparkContext.parallelize([nonce] * count, count)
+        asked: Future[list[str | None]] = Future()
+        Thread(target=_collect, args=(rows.map(Nonce.blind_worker), asked), daemon=True).start()
+        try:
+            return asked.result(timeout=PROBE_SECONDS)
+        except TimeoutError as error:
+            raise _no_spark(f"no executor of {master} took a task in {PROBE_SECONDS:.0f} s") from error
+        except Exception as error:  # the JVM's errors have no common base in Python
+            found = [line for line in str(error).splitlines() if "Error: " in line] or [type(error).__name__]
+            raise _no_spark(f"executors of {master} cannot run datamill: {found[-1].strip()[:300]}") from error
 
     def close(self) -> None:
         """Stop a session that was started here."""
@@ -109,6 +146,13 @@ def check_java() -> int:
     return int(found.group(1))
 
 
+def _collect(rows: Any, asked: "Future[list[str | None]]") -> None:
+    try:
+        asked.set_result(rows.collect())
+    except Exception as error:  # noqa: BLE001  raised again by the thread that waits
+        asked.set_exception(error)
+
+
 def _start(master: str, conf: Mapping[str, str]) -> "Session":
     from pyspark.sql import SparkSession
 
@@ -122,18 +166,23 @@ def _start(master: str, conf: Mapping[str, str]) -> "Session":
             return builder.getOrCreate()
     except Exception as error:  # the JVM's errors have no common base in Python
         reason = str(error).strip().splitlines()[:1] or [type(error).__name__]
-        raise DatamillError(
-            "DM-ENGINE-022", f"Spark does not start on {master}: {reason[0][:300]}",
-            exit_code=ExitCode.MISSING_DEPENDENCY,
-            fix="check the master and the spark.* settings, or run with -e local",
-        ) from error  # fmt: skip
+        raise _no_spark(f"Spark does not start on {master}: {reason[0][:300]}") from error
 
 
-def _package(scratch: Path) -> dict[str, str]:
-    """Settings that send the wheel to executors and put it first on their module path."""
+def _no_spark(message: str) -> DatamillError:
+    return DatamillError(
+        "DM-ENGINE-022", message, exit_code=ExitCode.MISSING_DEPENDENCY,
+        fix="check run.spark.master and the spark.* settings, start the cluster, or run with -e local",
+    )  # fmt: skip
+
+
+def _package(scratch: Path, conf: Mapping[str, str]) -> dict[str, str]:
+    """`conf` with settings that send the wheel to executors and put it first on their module path."""
     wheel = build_wheel(scratch)
     archive = wheel.rename(wheel.with_suffix(".zip"))  # Spark unpacks by name
-    return {"spark.archives": f"{archive}#{PACKAGE}", "spark.executorEnv.PYTHONPATH": PACKAGE}
+    ours = {"spark.archives": (f"{archive}#{PACKAGE}", ","), "spark.executorEnv.PYTHONPATH": (PACKAGE, os.pathsep)}
+    joined = {name: separator.join(filter(None, [value, conf.get(name)])) for name, (value, separator) in ours.items()}
+    return {**conf, **joined}
 
 
 @contextmanager
@@ -164,7 +213,4 @@ def _probe(master: str) -> None:
     try:
         socket.create_connection((found.group(1), int(found.group(2))), CONNECT_SECONDS).close()
     except OSError as error:
-        raise DatamillError(
-            "DM-ENGINE-022", f"no Spark master answers at {master}: {error}", exit_code=ExitCode.MISSING_DEPENDENCY,
-            fix="check run.spark.master, start the cluster, or run with -e local",
-        ) from error  # fmt: skip
+        raise _no_spark(f"no Spark master answers at {master}: {error}") from error

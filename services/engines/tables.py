@@ -12,6 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import xxhash
 
+from datamill.errors import DatamillError
 from datamill.services.engines.protocol import TableFunction
 from datamill.services.records import ID, ORD
 
@@ -25,6 +26,21 @@ def table_digest(table: pa.Table) -> str:
             writer.write_batch(batch)
     hasher.update(sink.getvalue())
     return hasher.hexdigest()
+
+
+def call_placed(function: TableFunction, table: pa.Table, place: str) -> pa.Table:
+    """Call `function`; an exception of its own is told which rows it was given, by `place` and the first `_id`.
+
+    The note travels with the exception from a worker to the driver.
+    """
+    try:
+        return function(table)
+    except (DatamillError, OSError):  # they say themselves what is wrong
+        raise
+    except Exception as error:
+        row = f" from row {table[ID][0].as_py()} on" if ID in table.column_names and table.num_rows else ""
+        error.add_note(f"{place}{row}")
+        raise
 
 
 def sort_rows(table: pa.Table) -> pa.Table:

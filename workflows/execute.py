@@ -35,6 +35,7 @@ from datamill.workflows.run_files import write_run_files
 from datamill.workflows.run_record import RUNS, RunRecord, finished, new_run, point_latest, unfinished
 from datamill.workflows.runner import InterruptedRunError, Runner, RunOptions, StepResult
 from datamill.workflows.span import check_span
+from datamill.workflows.timing import time_spent
 
 STORE = "store"
 
@@ -88,6 +89,7 @@ class RunResult:
         seconds: wall time of this attempt.
         resumed: whether an unfinished run was continued.
         waited: whether another process ran the plan while this one waited for it.
+        spent: wall seconds by kind, see `timing.KINDS`.
     """
 
     run_id: str
@@ -101,6 +103,7 @@ class RunResult:
     seconds: float
     resumed: bool
     waited: bool = False
+    spent: Mapping[str, float] = field(default_factory=dict)
 
     @property
     def exit_code(self) -> ExitCode:
@@ -192,6 +195,9 @@ def _run(plan: Plan, request: RunRequest, record: RunRecord, events: EventStream
     policy = PathPolicy.of(request.project, request.allow_paths)
     store = UnitStore(request.project / STATE_FOLDER / STORE)
     engine = make_engine(request, plan)
+    ready = time.perf_counter()
+    facts = {"executor": request.executor, "workers": engine.workers, "links": dict(engine.links)}
+    events.emit("engine_ready", **facts, seconds=round(ready - started, 3))
     try:
         runner = Runner(plan, engine, store, policy, events, _options(plan, request, record))
         results = runner.run()
@@ -200,7 +206,9 @@ def _run(plan: Plan, request: RunRequest, record: RunRecord, events: EventStream
         if llm_steps(plan):
             record.update(llm=usage_of(record.folder))
     until = request.options.until
+    writing = time.perf_counter()
     outputs = () if until is not None else _write_outputs(plan, request, policy, results, events)
+    spent = time_spent(plan, results, ready - started, time.perf_counter() - writing)
     gates = tuple(check_gates(plan, results))
     whole = "partial" if until is not None else "done"
     failure = _failures(runner, outputs) if runner.failures else None
@@ -210,7 +218,7 @@ def _run(plan: Plan, request: RunRequest, record: RunRecord, events: EventStream
     state = record.update(
         status=status, finished=datetime.now(UTC).isoformat(timespec="seconds"), seconds=round(seconds, 3), steps=books,
         outputs=[asdict(output) for output in outputs], gates=[asdict(gate) for gate in gates],
-        error=[issue.to_dict() for issue in failure.issues] if failure else [],
+        spent=spent, engine=facts, error=[issue.to_dict() for issue in failure.issues] if failure else [],
     )  # fmt: skip
     write_run_files(record, plan, results, state, request.project)
     write_report(request.project, record, plan)
@@ -231,7 +239,8 @@ def _result(
     rows_in = sum(Books.from_flat(steps[s.id]).rows_in for s in plan.steps if s.is_source and s.id in steps)
     rows_out = sum(output.rows for output in outputs)
     return RunResult(
-        record.id, record.folder, state["status"], rows_in, rows_out, outputs, gates, steps, seconds, resumed, waited
+        record.id, record.folder, state["status"], rows_in, rows_out, outputs, gates, steps, seconds, resumed, waited,
+        state.get("spent", {}),
     )  # fmt: skip
 
 

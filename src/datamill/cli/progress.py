@@ -37,6 +37,12 @@ class ProgressLines:
         word = "RESUME" if event["resumed"] else "RUN"
         self.session.say(f"{word}  {event['run']}")
 
+    def _engine_ready(self, event: Mapping[str, Any]) -> None:
+        if event["executor"] != "local":
+            pages = "".join(f"   {name} {url}" for name, url in event["links"].items())
+            took = duration(event["seconds"])
+            self.session.say(f"  {event['executor']} with {event['workers']} workers, ready in {took}{pages}")
+
     def _run_waiting(self, event: Mapping[str, Any]) -> None:
         self.session.say(f"waiting: process {event['owner']} is running this plan (Ctrl-C leaves it to it)")
 

@@ -112,12 +112,14 @@ def _dry_run(session: Session, plan: "Plan") -> int:
 
 def _summary(result: "RunResult") -> str:
     from datamill.cli.preview import duration
+    from datamill.workflows.timing import time_line
 
     failed = [gate for gate in result.gates if not gate.passed]
     verdict = "; ".join(f"gate failed: {gate.text()}" for gate in failed) or "no gate failed"
     whose = " by the other process" if result.waited else ""
     lines = [
         f"DONE{whose} {duration(result.seconds)}   {result.rows_in:,} -> {result.rows_out:,} rows   {verdict}",
+        f"  time: {time_line(result.spent)}",
         *(f"  {output.path}" for output in result.outputs),
         f"  report: {result.folder / 'report.html'}",
         "next: datamill data drops @last",

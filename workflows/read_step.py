@@ -77,7 +77,7 @@ def read_input(runner: "Runner", step: PlanStep) -> None:
     key = step.key(0)
     task = ReadTask(runner.store, step.id, key, source, step.arrow, options.limit, runner.reuses(step))
     by_chunk: dict[int, list[UnitReport]] = {}
-    for index, reports in runner.engine.map_units(task, list(enumerate(chunks))):
+    for index, reports in runner.engine.map_units(task, list(enumerate(chunks)), bound=step.bound):
         by_chunk[index] = reports
         rows = sum(report.unit.num_rows for report in reports)
         runner.events.emit("unit_done", step=step.id, shard=index, of=len(chunks), rows=rows)

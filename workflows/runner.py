@@ -281,7 +281,8 @@ class Runner:
         parallel: bool,
     ) -> None:
         reports: dict[str, dict[int, UnitReport]] = {step.id: {} for step in chain}
-        for _, done in self.engine.map_units(task, list(enumerate(shards)), parallel=parallel):
+        bound = _bound(chain)
+        for _, done in self.engine.map_units(task, list(enumerate(shards)), parallel=parallel, bound=bound):
             for report in done:
                 reports[report.step][report.shard] = report
                 self._progress(report, len(shards))
@@ -342,3 +343,9 @@ class Runner:
             yield
         finally:
             signal.signal(signal.SIGINT, before)
+
+
+def _bound(chain: Sequence[PlanStep]) -> str:
+    """What limits a chain that runs as one task: the scarcest of what its steps need."""
+    bounds = {step.bound for step in chain}
+    return next((bound for bound in ("gpu", "cpu") if bound in bounds), "io")

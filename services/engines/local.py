@@ -55,7 +55,7 @@ class LocalEngine:
         return self._scratch
 
     def map_units(
-        self, task: Callable[[Item], Result], items: Sequence[Item], *, parallel: bool = True
+        self, task: Callable[[Item], Result], items: Sequence[Item], *, parallel: bool = True, bound: str = "cpu"
     ) -> Iterator[tuple[int, Result]]:
         """Apply `task` to every item and yield `(index, result)` as results arrive, in any order.
 
@@ -63,6 +63,7 @@ class LocalEngine:
             task: picklable function.
             items: picklable arguments, usually shards.
             parallel: False keeps the work in this process (LLM steps share one limiter).
+            bound: what limits the task; every task gets one process here.
 
         Raises:
             DatamillError: what the task raised; `DM-ENGINE-001` when a worker process died.

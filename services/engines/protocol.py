@@ -120,9 +120,12 @@ class Engine(Protocol):
         ...
 
     def map_units(
-        self, task: Callable[[Item], Result], items: Sequence[Item], *, parallel: bool = True
+        self, task: Callable[[Item], Result], items: Sequence[Item], *, parallel: bool = True, bound: str = "cpu"
     ) -> Iterator[tuple[int, Result]]:
-        """Apply a picklable task to every item; `(index, result)` in order of arrival. Tasks commit durable units."""
+        """Apply a picklable task to every item; `(index, result)` in order of arrival. Tasks commit durable units.
+
+        `bound` says what limits the task (`io`, `cpu`, `gpu`); `parallel=False` keeps it in the calling process.
+        """
         ...
 
     def dataset(self, shards: Sequence[Shard], schema: pa.Schema) -> Dataset:

@@ -29,6 +29,8 @@ if TYPE_CHECKING:
 Item = TypeVar("Item")
 Result = TypeVar("Result")
 RayFrame = "ray.data.Dataset"
+RESOURCES: dict[str, dict[str, float]] = {"io": {"num_cpus": 0.5}, "cpu": {"num_cpus": 1}, "gpu": {"num_gpus": 1}}
+"""What Ray sets aside for a task, by its bound: two tasks that wait for disks share a core, a GPU is never shared."""
 SHIPPED_BYTES = 1 << 20
 """A function larger than this (a broadcast table is bound to it) goes through the object store once."""
 
@@ -58,16 +60,16 @@ class RayEngine:
         self.links = self.session.links
 
     def map_units(
-        self, task: Callable[[Item], Result], items: Sequence[Item], *, parallel: bool = True
+        self, task: Callable[[Item], Result], items: Sequence[Item], *, parallel: bool = True, bound: str = "cpu"
     ) -> Iterator[tuple[int, Result]]:
         """Apply `task` to every item; see `protocol.Engine`. Ray Data keeps no more tasks in flight than fit."""
         if not parallel or len(items) < 2:
             yield from ((index, task(item)) for index, item in enumerate(items))
             return
         frame = self._from_chunks([(index, pickle.dumps(item)) for index, item in enumerate(items)])
-        with self._errors():
-            for index, reply in self.chunks(self.map_frame(frame, UnitCall(task))):
-                yield index, Reply.of(reply).value()
+        replies = frame.map_batches(OnBlock(self._shipped(UnitCall(task))), **_WHOLE, **RESOURCES[bound])
+        for index, reply in self.chunks(replies):
+            yield index, Reply.of(reply).value()
 
     def dataset(self, shards: Sequence[Shard], schema: pa.Schema) -> Dataset:
         """Handle on committed shards."""

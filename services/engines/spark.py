@@ -66,13 +66,14 @@ class SparkEngine:
         self.links = self.connection.links
 
     def map_units(
-        self, task: Callable[[Item], Result], items: Sequence[Item], *, parallel: bool = True
+        self, task: Callable[[Item], Result], items: Sequence[Item], *, parallel: bool = True, bound: str = "cpu"
     ) -> Iterator[tuple[int, Result]]:
         """Apply `task` to every item; see `protocol.Engine`. Spark hands results over in the order of items."""
         if not parallel or len(items) < 2:
             yield from ((index, task(item)) for index, item in enumerate(items))
             return
         frame = self._from_chunks([(index, pickle.dumps(item)) for index, item in enumerate(items)])
+        self.connection.session.sparkContext.setJobDescription(f"{len(items)} units, {bound} bound")
         for index, reply in self.chunks(self.map_frame(frame, UnitCall(task))):
             yield index, Reply.of(reply).value()
 

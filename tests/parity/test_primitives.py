@@ -110,3 +110,8 @@ def test_units_run_in_other_processes_and_alone_when_asked(engine: Engine) -> No
 def test_broadcast_is_read_by_workers(engine: Engine, spread: Any) -> None:
     path = engine.broadcast({"a": [1, 2]}, "step")
     assert [value for _, value in engine.map_units(read_broadcast, [path, path])] == [{"a": [1, 2]}] * 2
+
+
+def test_every_bound_is_carried_out(engine: Engine) -> None:
+    for bound in ("io", "cpu"):
+        assert sorted(engine.map_units(square, [1, 2, 3], bound=bound)) == [(0, 1), (1, 4), (2, 9)]

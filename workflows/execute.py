@@ -7,6 +7,7 @@ plan's digest before anything else. Of several processes that ask for the same p
 import os
 import time
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, datetime
 from functools import partial
@@ -148,14 +149,34 @@ def run_plan(plan: Plan, request: RunRequest) -> RunResult:
         try:
             return _run(plan, request, record, events, resumed=previous is not None)
         except DatamillError as error:
-            status = "interrupted" if isinstance(error, InterruptedRunError) else "failed"
-            record.update(status=status, error=[issue.to_dict() for issue in error.issues])
-            events.emit("run_stopped", status=status, code=error.code, message=str(error))
+            _note_stop(record, events, error)
             raise
+        except BrokenPipeError:  # who read what this run prints has gone: nothing to tell, and nobody to tell it to
+            raise
+        except OSError as error:
+            trouble = _storage_trouble(error)
+            with suppress(OSError):  # a full disk may not take the note either; the run is resumable without it
+                _note_stop(record, events, trouble)
+            raise trouble from error
         except KeyboardInterrupt:
             record.update(status="interrupted")
             events.emit("run_stopped", status="interrupted")
             raise
+
+
+def _note_stop(record: RunRecord, events: EventStream, error: DatamillError) -> None:
+    status = "interrupted" if isinstance(error, InterruptedRunError) else "failed"
+    record.update(status=status, error=[issue.to_dict() for issue in error.issues])
+    events.emit("run_stopped", status=status, code=error.code, message=str(error))
+
+
+def _storage_trouble(error: OSError) -> DatamillError:
+    """`DM-RUN-011`: a disk that is full, a folder that went away, in this process or on a worker."""
+    where = error.filename2 or error.filename
+    return DatamillError(
+        "DM-RUN-011", f"the run could not read or write: {error.strerror or error}", file=str(where) if where else None,
+        fix="free space or give access, then run the same command again: finished units are kept",
+    )  # fmt: skip
 
 
 def recheck(plan: Plan, policy: PathPolicy) -> None:

@@ -3,8 +3,8 @@
     python benchmarks/engines.py --corpus DIR [--engines local ray spark] [--rounds 1] [--workers 2]
 
 `DIR` holds `corpus.jsonl` (columns `id` and `text`). `bare` reads it with datamill's own reader into one table in this
-machine's memory, calls the operator once and writes the rows that stay; an engine runs the workflow read, dedup.minhash,
-export, with units, ledger, fates, report and all. Every method has a process of its own; `local`, `ray` and `spark`
+machine's memory, calls the operator once and writes the rows that stay; an engine runs the workflow read,
+dedup.minhash, export, with units, ledger, fates, report and all. Every method has a process of its own; `local`, `ray` and `spark`
 first run the workflow over a few hundred rows, so that processes, byte code and kernels are there: start-up is what
 was used until then and is given apart. CPU time is user and system of the whole process tree, the Ray daemons and the
 JVM included, sampled every half second; memory is the largest resident size of any one process.
@@ -54,9 +54,9 @@ def main() -> None:
         return
     rounds: dict[str, list[dict[str, Any]]] = {name: [] for name in ("bare", *options.engines)}
     for number in range(options.rounds):
-        for name in rounds:
-            rounds[name].append(_measure(name, options))
-            print(f"round {number + 1}: {name} {rounds[name][-1]}", flush=True)
+        for name, runs in rounds.items():
+            runs.append(_measure(name, options))
+            print(f"round {number + 1}: {name} {runs[-1]}", flush=True)
     result = {
         "date": datetime.now(UTC).date().isoformat(),
         "machine": {"cpu": _cpu(), "cores": os.cpu_count(), "load": os.getloadavg()[0]},
@@ -117,6 +117,7 @@ class Tree:
         self.peaks = {}
 
     def close(self) -> None:
+        """Stop watching."""
         self._done.set()
         self._thread.join()
 
@@ -130,7 +131,9 @@ class Tree:
         while waiting:
             pid = waiting.pop()
             try:
-                stat = Path(f"/proc/{pid}/stat").read_text(encoding="ascii", errors="replace").rpartition(")")[2].split()
+                stat = (
+                    Path(f"/proc/{pid}/stat").read_text(encoding="ascii", errors="replace").rpartition(")")[2].split()
+                )
                 name = Path(f"/proc/{pid}/comm").read_text(encoding="ascii", errors="replace").strip()
                 resident = int(Path(f"/proc/{pid}/statm").read_text(encoding="ascii").split()[1]) * PAGE
                 for children in Path(f"/proc/{pid}/task").glob("*/children"):

@@ -17,6 +17,8 @@ from datamill.services.engines.visibility import PROBE_SECONDS, Nonce, require_s
 from datamill.services.engines.wheel import build_wheel, unpack
 
 CONNECT_SECONDS = 5.0
+ORPHAN_SECONDS = "5"
+"""How long processes of a Ray started here look for a driver that was killed, before they end too; a minute in Ray."""
 LOOPBACK = frozenset({"localhost", "127.0.0.1", "[::1]"})
 QUIET = {"log_to_driver": False, "logging_level": "ERROR", "configure_logging": True}
 
@@ -67,6 +69,7 @@ class RaySession:
             session = cls._join(address or os.environ["RAY_ADDRESS"], scratch)
         else:
             count = workers or len(os.sched_getaffinity(0))
+            os.environ.setdefault("RAY_gcs_rpc_server_reconnect_timeout_s", ORPHAN_SECONDS)
             context = ray.init(
                 address="local", num_cpus=count, include_dashboard=False, _node_ip_address="127.0.0.1", **QUIET
             )

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from support.project import write_rows
 
-SHARDS = 16
+SHARDS = 8
 PLAN = """\
 version: 1
 name: disturbed
@@ -22,7 +22,7 @@ run: {shard_rows: ROWS}
 """
 
 
-def make_corpus(folder: Path, count: int = 4000) -> int:
+def make_corpus(folder: Path, count: int = 3000) -> int:
     """Write `rows.jsonl` and `plan.yaml`; returns how many rows were planted as near copies of an earlier one."""
     generator = random.Random(20261201)
     words = [f"word{number}" for number in range(5000)]

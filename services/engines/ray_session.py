@@ -18,7 +18,7 @@ from datamill.services.engines.wheel import build_wheel, unpack
 
 CONNECT_SECONDS = 5.0
 ORPHAN_SECONDS = "5"
-"""How long processes of a Ray started here look for a driver that was killed, before they end too; a minute in Ray."""
+"""How long processes of a Ray started here look for one that was killed with its driver; a minute by itself."""
 LOOPBACK = frozenset({"localhost", "127.0.0.1", "[::1]"})
 QUIET = {"log_to_driver": False, "logging_level": "ERROR", "configure_logging": True}
 

@@ -79,7 +79,10 @@ def killed_in_the_middle(folder: Path, executor: str, digest: str, mark: str) ->
 
 @pytest.mark.parametrize("executor", ["ray", "spark"])
 def test_a_killed_driver(executor: str, tmp_path: Path, mark: str) -> None:
-    """The same command goes on with finished units, and so does another engine; nothing of the dead driver lives on."""
+    """The same command goes on with finished units, and so does another engine.
+
+    What the dead driver had started ends with it; two small agents of Ray may linger meanwhile and are in nobody's way.
+    """
     folder, still = tmp_path / "project", tmp_path / "undisturbed"
     for place in (folder, still):
         place.mkdir()
@@ -89,7 +92,7 @@ def test_a_killed_driver(executor: str, tmp_path: Path, mark: str) -> None:
     killed_in_the_middle(folder, executor, digest, mark)
     elsewhere = tmp_path / "elsewhere"
     shutil.copytree(folder, elsewhere, symlinks=True)
-    await_that(lambda: not alive(mark), 30)
+    await_that(lambda: all("Agent" in line for line in alive(mark).values()), 20)
     for place, engine in ((elsewhere, "local"), (folder, executor)):
         before = len(news(place))
         ran = attempt(place, engine, digest, mark)
@@ -100,7 +103,7 @@ def test_a_killed_driver(executor: str, tmp_path: Path, mark: str) -> None:
         assert digests(place) == digests(still)
         assert len(list_runs(place)) == 1, "it was not the same run that went on"
         assert list(place.rglob("*.tmp-*")) == []
-    await_that(lambda: not alive(mark), 30)
+    await_that(lambda: not alive(mark), 90)  # Ray's agents look for their node for up to a minute
 
 
 @dataclass(frozen=True)

@@ -67,7 +67,12 @@ def _names_key(reading: Reading, wanted: Wanted) -> bool:
         r"\s*(?:instruc|prompt|question|answer|output|pergunta|pregunta|resposta|respuesta|urls?\b|titles?\b|ids?\b)",
         after,
     ) or re.match(r"(?:的)?(?:指令|问题|题目|提示)", after)
-    return bool(named or (noun and wanted.defect))
+    ahead = re.search(
+        r"(?:instruc\w+|prompts?|questions?|answers?|perguntas?|preguntas?|respostas?|respuestas?|urls?|titulos?)\s+"
+        r"(?:(?:that|which) (?:are|is) |que (?:se |estan |estao |sao |son )?)?$|(?:指令|问题|题目|提示|回答)(?:完全)?$",
+        reading.request.masked[max(0, wanted.start - 40) : wanted.start],
+    )
+    return bool(named or ((noun or ahead) and wanted.defect))
 
 
 def build_nodes(reading: Reading, found: Sequence[Wanted], match: Match | None) -> list[Node]:

@@ -9,7 +9,7 @@ from datamill.agents.inspection import InputFacts, Inspection, Role
 from datamill.agents.rules.request import Request
 from datamill.agents.rules.vocabulary import DROP, KEEP
 
-_WORD = r"[\"'`“‘「]?(?P<name>[A-Za-z_][\w.-]*|[一-鿿]{1,6})[\"'`”’」]?"
+_WORD = r"[\"'`“‘「]?(?P<name>[A-Za-z_](?:[\w.-]*\w)?|[一-鿿]{1,6})[\"'`”’」]?"
 _COLUMN = r"(?:columns?|fields?|cols?|colunas?|columnas?|campos?)"
 _PATTERNS = tuple(
     re.compile(pattern, re.IGNORECASE)
@@ -32,7 +32,16 @@ _PATTERNS = tuple(
             rf")*{_WORD}(?=(?:\s*(?:,|and|e|y|&) ?[\w-]+)* (?:is|are|both|match|agree|repeat|sao|são|é|son|"
             rf"es|coincid))"
         ),
-        r"[\"'`“「]?(?P<name>[A-Za-z_][\w-]*)[\"'`”」]?\s?(?:这一?)?(?:列|字段)",
+        r"[\"'`“「]?(?P<name>[A-Za-z_][\w-]*)[\"'`”」]?\s?(?:这|那|两|三|四|几|个|一)*(?:列|字段)",
+        (
+            r"(?:cast|convert|turn|change|parse)\s+(?:the )?[\"'`“]?(?P<name>[A-Za-z_]\w*)[\"'`”]?(?: columns?| fields?)?\s+"
+            r"(?:in)?to\s+(?:an? )?(?:int|float|num|str|bool)"
+        ),
+        (
+            r"(?<![\w.])(?P<name>[A-Za-z_]\w*)\s?(?:都|也)?(?:为空|为 ?null|是空|非空|缺失|里的?|中的?|内容|完全(?:相同|重复|一样)|"
+            r"重复|相同|一样|太短|太长|长度|字数|少于|不足|短于|长于)"
+        ),
+        r"(?:\b(?:in|on|by|over|using|under|is|em|en|no|na|por|and|e|y)|[=,:])\s*(?:the |both |o |a |el |la )?[\"'`](?P<name>[A-Za-z_]\w*)[\"'`]",
         r"(?:列名?|字段)(?:是|为|叫|:|：)\s?[\"'`“「]?(?P<name>[A-Za-z_][\w-]*|[一-鿿]{1,4})[\"'`”」]?",
         r"(?:列名?|字段)\s?[\"'`“「]?(?P<name>[A-Za-z_][\w-]*)[\"'`”」]?",
         (
@@ -183,6 +192,30 @@ _STOP = frozenset(
         "also",
         "but",
         "into",
+        "on",
+        "over",
+        "using",
+        "per",
+        "across",
+        "json",
+        "csv",
+        "tsv",
+        "pdf",
+        "html",
+        "logs",
+        "log",
+        "data",
+        "dataset",
+        "llm",
+        "gpt",
+        "sft",
+        "dpo",
+        "lora",
+        "hash",
+        "ngram",
+        "gram",
+        "token",
+        "tokens",
         "jaccard",
         "threshold",
         "meaning",
@@ -247,7 +280,19 @@ def named_columns(request: Request) -> tuple[tuple[str, int], ...]:
                 ):
                     _add_listed(request, match.end(), found)
                     _add_earlier(request, match.start("name"), match.group(), found)
+    _add_repeated(request, found)
     return tuple((found[start], start) for start in sorted(found))
+
+
+def _add_repeated(request: Request, found: dict[int, str]) -> None:
+    """A column once named is meant again by `from message only` or `on message`."""
+    for name in {name for name in found.values() if len(name) >= 3 and name.isascii()}:
+        again = re.compile(
+            rf"(?:\b(?:in|on|by|from|of|over|em|na|no|en|por|da|do|de|del|leave|the|la|el|a|o)\s+)(?P<name>{re.escape(name)})(?![\w.])"
+        )
+        for match in again.finditer(request.text):
+            if not _is_path(request, match.start("name")):
+                found.setdefault(match.start("name"), name)
 
 
 def _acceptable(name: str) -> bool:
@@ -264,6 +309,14 @@ def _add_listed(request: Request, end: int, found: dict[int, str]) -> None:
     """Take `b` and `c` of `columns a, b and c`."""
     while match := _MORE.match(request.text[end:]):
         start = end + match.start("name")
+        bare = "," in match.group()[: match.start("name")] and not re.search(
+            r"\b(?:and|e|y)\b", match.group()[: match.start("name")]
+        )
+        if bare and not re.match(
+            r"\s*(?:[,.;:)，。；、]|$|(?:and|e|y|&|columns?|fields?|colunas|columnas)\b|和|与)",
+            request.text[end + match.end() :],
+        ):
+            return
         if not _acceptable(match["name"]) or _is_path(request, start) or _is_verb(request, start, end + match.end()):
             return
         found.setdefault(start, match["name"])
@@ -285,16 +338,21 @@ def _is_verb(request: Request, start: int, end: int) -> bool:
     verbs = (
         r"(?:keep|remov|drop|writ|sav|export|split|sampl|train|translat|filter|dedup|then|mant|fiqu|"
         r"salv|divid|guard|quit|elimin|conserv|mask|replace|output|use|report|only|no|don|min|max|at|"
+        r"shuffl|sort|giv|tak|drop|scrub|redact|convert|format|check|verif|fix|merg|also|finally|then|"
+        r"embaralh|baraj|orden|tira|remov|apag|exporta|traduz|traduc|amostr|muestr|"
         r"case|ignor|threshold|seed)[\w-]*"
     )
     return re.fullmatch(verbs, word) is not None or re.fullmatch(rf"(?:{DROP})|(?:{KEEP})", word) is not None
 
 
-def implied_roles(request: Request, start: int, end: int) -> tuple[Role, ...]:
-    """Roles of the nouns in `[start, end)`, nearest to the end first."""
-    stretch = request.masked[start:end]
-    hits = [(match.start(), role) for role, pattern in _NOUNS for match in re.finditer(pattern, stretch)]
-    return tuple(dict.fromkeys(role for _, role in sorted(hits, reverse=True)))
+def implied_roles(request: Request, start: int, end: int, around: tuple[int, int]) -> tuple[Role, ...]:
+    """Roles of the nouns in `[start, end)`, nearest to the words at `around` first."""
+    hits = [
+        (max(around[0] - match.end() - start, start + match.start() - around[1], 0), role)
+        for role, pattern in _NOUNS
+        for match in re.finditer(pattern, request.masked[start:end])
+    ]
+    return tuple(dict.fromkeys(role for _, role in sorted(hits)))
 
 
 def column_for(role: Role, facts: InputFacts | None) -> str | None:

@@ -7,14 +7,14 @@ CUES: tuple[Cue, ...] = (
         "dedup.minhash",
         "operation",
         r"near[- ]?de-?dup\w*|near[- ]?dup(?:licate)?s?[- ](?:removal|detection|filter\w*|step|pass)|"
-        r"near[- ]identical\w*|fuzzy(?:[- ]?(?:de-?dup\w*|dup\w*|match\w*|stuff|hash\w*))?|"
+        r"near-?dup(?:e|ed|ing)?\b|near[- ]identical\w*|fuzzy(?:[- ]?(?:de-?dup\w*|dup\w*|match\w*|stuff|hash\w*))?|"
         r"min-?hash\w*|\blsh\b|simhash",
         r"de-?dup\w* (?:aproximad\w*|difus\w*)|近似去重|模糊去重|模糊匹配|近重复去重|相似去重",
     ),
     cue(
         "dedup.minhash",
         "defect",
-        r"near[- ]duplicat\w*|near[- ]dups?\b|almost (?:the same|identical|duplicate\w*)|nearly "
+        r"near[- ]?duplicat\w*|near[- ]?dup(?:e?s)\b|near[- ]dup\b|almost (?:the same|identical|duplicate\w*)|nearly "
         r"(?:identical|the same)|very similar \w+|too similar|"
         r"quase[- ](?:iguais|identic\w*|duplicad\w*|repetid\w*)|(?:duplicat\w*|duplicad\w*|copias) "
         r"(?:aproximad\w*|proxim\w*|difus\w*|parecid\w*)|"
@@ -27,7 +27,7 @@ CUES: tuple[Cue, ...] = (
         "operation",
         r"\bexact\b(?= (?:on|by|over|match|por|en|sobre|em)\b)|"
         r"exact(?:ly)?(?:[- ]match)?[- ](?:de-?dup\w*|dups?\b|matching)|exact[- ]only|"
-        r"hash[- ]de-?dup\w*|"
+        r"(?<![a-z-])hash[- ]de-?dup\w*|"
         r"de-?dup\w*(?:acion|acao)? exat\w*|deduplic\w* exact\w*|精确去重|严格去重|完全去重|哈希去重",
     ),
     cue(
@@ -121,7 +121,7 @@ CUES: tuple[Cue, ...] = (
         "filter.empty",
         "defect",
         (
-            r"\bempty\b|\bblank\b|\bnulls?\b|(?:missing|without(?: an?)?|no) (?:values?|outputs?|answers?|"
+            r"\bempty\b|\bblank\b|\bnulls?\b|\bnan\b|(?:is|are|isn't) missing\b|(?:missing|without(?: an?)?|no) (?:values?|outputs?|answers?|"
             r"responses?|text)\b|\bvazi[oa]s?\b|\bem branco\b|\bvaci[oa]s?\b|\ben blanco\b|空(?:的|值|行|白|输出|"
             r"回答|文本|字符串)|为空|缺失"
         ),

@@ -183,12 +183,16 @@ CUES: tuple[Cue, ...] = (
         r"ea)\b|sorte\w* |抽样|采样|抽取|随机(?:抽|取|选|挑)|抽\s?\d|"
         r"(?:pick|take|choose|select|grab|keep) (?:only )?(?:the )?(?:first |random |about |around "
         r")*[\d.,]+\s?[km]?(?= (?:random |rarest |best )*(?:rows|samples|examples|records|docs|pairs|"
-        r"lines|documents))|rarest",
+        r"lines|documents))|rarest|\b(?:give me|send me|get me|i (?:just |only )?(?:want|need)|me d[eaá]|dame|quiero|quero|preciso de|necesito) "
+        r"(?:only |just |about |around |so |solo |apenas |unas? |uns |umas? )*[\d.,]+\s?[km]?(?= (?:random )*(?:rows|samples|examples|records|docs|"
+        r"lines|documents|linhas|filas|exemplos|ejemplos|registros))",
     ),
     cue(
         "balance",
         "operation",
         (
+            r"\b(?:same|equal) (?:number|amount|count|share|size)s? (?:of \w+ )?(?:for|from|per|of|in|by) (?:each |every )?|"
+            r"\bequally (?:from|across|by|per)|mesm[ao] (?:numero|quantidade)|mism[ao] (?:numero|cantidad)|\bas many (?:\w+ )?(?:from|of|per) each|"
             r"\bbalanc\w*|equilibr\w*|(?:at most|max\w*|up to|cap(?:ped)?(?: at)?) [\d.,]+\s?[km]? (?:\w+ "
             r")?(?:per|for each|each|of each)|over-?sampl\w*|up-?sampl\w*|sobremuestre\w*|过采样|\b(?:per|"
             r"each|every|cada) (?:domain|source|class|label|category|language|group|topic|type|intent|"
@@ -201,6 +205,8 @@ CUES: tuple[Cue, ...] = (
         "topk",
         "operation",
         (
+            r"\b[\d.,]+\s?[km%]? ?(?:\w+ ){0,2}(?:with|com|con) (?:the |a |o |el |la |los |os )?(?:highest|largest|lowest|best|biggest|maior(?:es)?|"
+            r"mayor(?:es)?|menor(?:es)?|melhor(?:es)?|mejor(?:es)?)|\b[\d.,]+\s?k? (?:best|highest|top|worst|lowest)\b|"
             r"\btop[- ]?\d|\btop[- ]?k\b|\bbest [\d.,]+|\b(?:worst|bottom|lowest)(?:[- ]scoring)? [\d.,]+|"
             r"\bhighest[- ]scor\w*|melhores [\d.,]+|mejores [\d.,]+|(?:os|los|las|as) [\d.,]+ ?%? "
             r"(?:melhores|mejores|com maior|con mayor)|分数最高|得分最高|最好的\s?\d|前\s?\d+(?:\.\d+)?\s?(?:%|条|名)"

@@ -8,12 +8,14 @@ from datamill.agents.inspection import Inspection
 from datamill.agents.rules.assemble import assemble
 from datamill.agents.rules.assembly import Assembly
 from datamill.agents.rules.builders import build_nodes, forbidden_ids, wished
+from datamill.agents.rules.corrections import corrected
 from datamill.agents.rules.doubts import destroys, questions
 from datamill.agents.rules.intents import sequence_pairs, speaks_of_sequence
 from datamill.agents.rules.ordering import ordered
 from datamill.agents.rules.reading import Reading
 from datamill.agents.rules.request import Request
 from datamill.agents.rules.safety import refusals, remove_secrets, upload_place
+from datamill.agents.rules.spelling import spelled
 
 MAX_CHARACTERS = 8000
 """Longer requests are cut; nobody reviews a plan for more."""
@@ -38,10 +40,10 @@ def plan_request(text: str, inspection: Inspection | None = None, previous: Draf
 
         return edit_draft(text, inspection, previous)
     cleaned, had_secret = remove_secrets(text[:MAX_CHARACTERS])
-    reading = Reading(Request(cleaned), inspection)
+    reading = Reading(Request(corrected(spelled(cleaned))), inspection)
     declined = refusals(reading, had_secret)
     if any(refusal.code in _FINAL for refusal in declined):
-        return _draft(reading, "refuse", None, (), declined)
+        return _draft(reading, cleaned, "refuse", None, (), declined)
     found, match = wished(reading)
     nodes = build_nodes(reading, found, match)
     steps, cycle = ordered(
@@ -51,8 +53,10 @@ def plan_request(text: str, inspection: Inspection | None = None, previous: Draf
     asked = questions(reading, steps, cycle, made.has_input, made.unresolved, made.new_path, match is not None)
     verdict = "refuse" if declined else "clarify" if any(q.blocking for q in asked) else "plan"
     nothing = not steps and reading.training is None and not _converts(reading)
+    made.workflow["description"] = cleaned.strip()[:200]
     return _draft(
         reading,
+        cleaned,
         verdict,
         None if nothing and not made.has_input else made,
         asked,
@@ -72,6 +76,7 @@ def _converts(reading: Reading) -> bool:
 
 def _draft(
     reading: Reading,
+    said: str,
     verdict: str,
     made: Assembly | None,
     asked: tuple[Question, ...],
@@ -90,7 +95,7 @@ def _draft(
         "forbidden": tuple(operator for operator in forbidden if operator not in _used(made)),
         "constraints": reading.prohibitions,
         "language": reading.request.language,
-        "request": reading.request.text,
+        "request": said,
     })  # fmt: skip
 
 

@@ -50,7 +50,7 @@ UNITS: tuple[tuple[str, str], ...] = (
     ("words", r"\s?-?(?:words?|palavras?|palabras?|个?单?词(?!表))"),
     ("tokens", r"\s?-?(?:tokens?|个?token|个?词元)"),
     ("turns", r"\s?-?(?:turns?|turnos?|rounds? of (?:dialog|conversation)\w*|轮(?:以上|以下|对话|的|$|,)?)"),
-    ("epochs", r"\s?-?(?:epochs?|epocas?|passes over|个?epoch|个?轮次)"),
+    ("epochs", r"\s?-?(?:epochs?|epocas?|passes over|个?\s?epoch|个?轮次)"),
     (
         "warmup",
         (
@@ -62,7 +62,7 @@ UNITS: tuple[tuple[str, str], ...] = (
     (
         "rounds",
         (
-            r"\s?-?(?:rounds?|rodadas?|rondas?|updates?|refreshes|selections|actualizaciones|atualizac\w+|"
+            r"\s?-?(?:(?:update |selection |refresh )?rounds?|rodadas?|rondas?|updates?|refreshes|selections|actualizaciones|atualizac\w+|"
             r"times|vezes|veces|次|遍)"
         ),
     ),

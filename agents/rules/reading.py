@@ -23,6 +23,10 @@ _SIMILARITY = re.compile(
 )
 
 
+def _family(wanted: Wanted) -> str:
+    return wanted.capability.split(".", maxsplit=1)[0]
+
+
 @dataclass
 class Reading:
     """A request as the rules understand it.
@@ -103,10 +107,14 @@ class Reading:
         """Columns named in the clause of an operator word or in the next ones, up to the next operator word."""
         start, end = self.stretch(wanted)
         named = [(name, at) for name, at in self.columns if start <= at < end]
+        rival = next(
+            (w.start for w in self.mentions if wanted.end < w.start < end and _family(w) != _family(wanted)), end
+        )
+        named = [(name, at) for name, at in named if at < rival] or named
         if named:
             return tuple(dict.fromkeys(name for name, _ in named))
         clause = self.request.clause_at(wanted.start)
-        roles = implied_roles(self.request, clause.start, min(clause.end, wanted.end + 24))
+        roles = implied_roles(self.request, clause.start, min(clause.end, wanted.end + 24), (wanted.start, wanted.end))
         found = [column_for(role, self.facts) for role in roles[:1]]
         return tuple(name for name in found if name)
 
@@ -116,9 +124,7 @@ class Reading:
         later = [w.start for w in self.mentions if w.start >= clause.end and w.capability != wanted.capability]
         limit = self.request.clause_at(later[0]).start if later else len(self.request.text) + 1
         earlier = [
-            w.end
-            for w in self.mentions
-            if clause.start <= w.end <= wanted.start and w.capability.split(".")[0] != wanted.capability.split(".")[0]
+            w.end for w in self.mentions if clause.start <= w.end <= wanted.start and _family(w) != _family(wanted)
         ]
         return (max([clause.start, *earlier]), max(limit, clause.end))
 

@@ -216,7 +216,7 @@ def _cut(text: str, pattern: re.Pattern[str]) -> tuple[Span, ...]:
 
 
 def _looks_like_path(text: str) -> bool:
-    """Ratios and alternatives with slashes (`90/5/5`, `q/a`) are no paths; neither is a lone slash."""
+    """Ratios and short forms with slashes (`90/5/5`, `q/a`, `w/`) are no paths; neither is a lone slash."""
     if re.fullmatch(r"[\d./]+|[/.~]+", text):
         return text.startswith("..") and "/" in text
-    return True
+    return re.fullmatch(r"[A-Za-z]/[A-Za-z]?", text) is None

@@ -119,7 +119,7 @@ def _measured(reading: Reading, quantity: Quantity) -> list[str]:
         return named
     if quantity.unit == "turns":
         return [column_for("messages", reading.facts) or "messages"]
-    roles = implied_roles(reading.request, clause.start, clause.end)
+    roles = implied_roles(reading.request, clause.start, clause.end, (quantity.start, quantity.end))
     found = [column for role in roles if (column := column_for(role, reading.facts))]
     return found[:1] or list(reading.text())
 
@@ -272,10 +272,14 @@ def pii_nodes(reading: Reading) -> list[Node]:
             "mode": _pii_mode(reading),
         },
     )
+    sentence = _sentence(reading, wanted.start)
     unknown = [
         kind
         for kind, pattern in PII_UNKNOWN.items()
-        if re.search(rf"(?<![a-z])(?:{pattern})", _sentence(reading, wanted.start))
+        if (said := re.search(rf"(?<![a-z])(?:{pattern})", sentence))
+        and not re.search(
+            rf"(?:{KEEP}|don'?t touch|not|nao|no|except)\s*(?:the |os |los |in |as |las )*$", sentence[: said.start()]
+        )
     ]
     extra = (
         [Node("pii.redact", {"entities": unknown}, wanted.start, built.why, unmet="redact " + ", ".join(unknown))]
@@ -291,9 +295,27 @@ def _sentence(reading: Reading, position: int) -> str:
 
 
 def _pii_columns(reading: Reading, wanted: Wanted) -> tuple[str, ...]:
-    piece = reading.request.sentence_at(wanted.start)
-    named = tuple(name for name, at in reading.columns if piece.start <= at < piece.end)
+    named = tuple(dict.fromkeys(name for name, at in reading.columns if at in _owned(reading, wanted)))
     return named or reading.text()
+
+
+def _owned(reading: Reading, wanted: Wanted) -> set[int]:
+    """Positions of columns in the sentence that no other operator word of their clause claims."""
+    piece = reading.request.sentence_at(wanted.start)
+    others = [w.start for w in reading.mentions if w.capability != "pii.redact" and not w.forbidden]
+    found = {at for _, at in reading.columns if piece.start <= at < piece.end}
+    own = reading.request.clause_at(wanted.start)
+    for at in tuple(found):
+        clause = reading.request.clause_at(at)
+        rival = any(clause.start <= start < clause.end for start in others)
+        kept = re.search(
+            r"leave\s+(?:the )?$|(?:except|not|but not|menos|salvo|exceto)\s+(?:the |in )?$",
+            reading.request.masked[:at],
+        )
+        if (clause.start != own.start and rival) or kept:
+            found.discard(at)
+    inside = {at for at in found if own.start <= at < own.end}
+    return inside or found
 
 
 def _pii_mode(reading: Reading) -> str:

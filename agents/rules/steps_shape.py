@@ -10,16 +10,22 @@ from datamill.agents.rules.steps_sample import group_column
 from datamill.agents.rules.training_words import number_near
 
 
+_PAIR = (
+    r"(?<!\w)[\"'`“]?([A-Za-z_]\w*)[\"'`”]?(?:\s+(?:column |field )?(?:to|as|into|para|por|como|a)\s+|\s*(?:->|=>|→|改成|"
+    r"改为|改名为|为|成|重命名为)\s*)[\"'`“]?([A-Za-z_]\w*)[\"'`”]?"
+)
+_RENAMES = re.compile(
+    _PAIR.replace("([", "(?:[")
+    + rf"(?:\s*(?:,|;|、|，|\band\b|\be\b|\by\b|&|和)+\s*(?:and |e |y |columns? |the )*{_PAIR.replace('([', '(?:[')})*"
+)
+"""Pairs of old and new names, one after another."""
+
+
 def build_rename(reading: Reading, wanted: Wanted) -> list[Node]:
     """`columns.rename` from pairs `a to b`."""
     text = reading.request.text[wanted.end :]
-    pairs = re.findall(
-        (
-            r"[\"'`“]?([A-Za-z_]\w*)[\"'`”]?\s*(?:to|as|into|->|=>|→|para|por|como|a|改成|改为|为|成|"
-            r"重命名为)\s*[\"'`“]?([A-Za-z_]\w*)[\"'`”]?"
-        ),
-        text,
-    )
+    chain = _RENAMES.search(text)
+    pairs = re.findall(_PAIR, chain.group()) if chain else []
     if not pairs:
         text = reading.request.text
         pairs = re.findall(
@@ -48,7 +54,7 @@ def build_select(reading: Reading, wanted: Wanted) -> list[Node]:
 
 def build_cast(reading: Reading, wanted: Wanted) -> list[Node]:
     """`columns.cast` of the named columns."""
-    text = reading.request.masked[wanted.start : wanted.end + 30]
+    text = reading.request.masked[wanted.start : reading.request.clause_at(wanted.start).end]
     kinds = (
         ("int", r"int|整数|inteir|enter"),
         ("float", r"float|decimal|浮点|numer|number|数字"),

@@ -343,7 +343,10 @@ _AFTER_WORD: tuple[tuple[str, str], ...] = (
     ("beta", r"\bbeta\b"),
     ("learning_rate", r"learning[- ]rate|\blr\b|taxa de aprendiza\w+|tasa de aprendizaje|学习率"),
     ("batch_size", r"batch(?:[- _]?size)?|tamanho do (?:lote|batch)|tamano de(?:l)? (?:lote|batch)|批(?:次)?大小|批量"),
-    ("gradient_accumulation", r"(?:gradient )?accumulat\w*(?: steps)?|acumulac\w+|梯度累积"),
+    (
+        "gradient_accumulation",
+        r"grad(?:ient)?[- _]?acc\w*(?: steps?)?|accumulat\w*(?: steps)?|acumulac\w+(?: de gradientes?)?|梯度累[积加](?:步数)?",
+    ),
     ("lora_rank", r"(?:lora )?\brank\b|lora[- _]r\b|\br ?=|\brango\b|\bposto\b|lora ?秩|秩"),
     (
         "cutoff_len",

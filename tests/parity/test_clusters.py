@@ -21,6 +21,7 @@ import datamill
 
 SUPPORT = Path(__file__).parents[1] / "support"
 PATH = os.pathsep.join([str(SUPPORT.parent), str(SUPPORT / "faulty")])
+pytestmark = pytest.mark.slow
 CLUSTERS = ("ray", "spark")
 
 

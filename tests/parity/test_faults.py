@@ -77,6 +77,7 @@ def killed_in_the_middle(folder: Path, executor: str, digest: str, mark: str) ->
     assert not any(e["event"] == "step_done" and e["step"] == "near" for e in news(folder))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("executor", ["ray", "spark"])
 def test_a_killed_driver(executor: str, tmp_path: Path, mark: str) -> None:
     """The same command goes on with finished units, and so does another engine.
@@ -182,7 +183,7 @@ def test_a_spark_master_that_does_not_answer(tmp_path: Path) -> None:
 
 def test_a_full_disk_is_one_error_and_the_run_goes_on_later(tmp_path: Path, mark: str) -> None:
     """Units lie on a disk of their own that is too small; it grows, and the same command goes on."""
-    folder = make_project(tmp_path / "project", count=4000)
+    folder = make_project(tmp_path / "project", count=1200)
     store = folder / ".datamill"
     store.mkdir()
     line = command(folder, "local", compiled(folder).digest)
@@ -210,6 +211,6 @@ def test_a_full_disk_is_one_error_and_the_run_goes_on_later(tmp_path: Path, mark
     again = events[events.index(stopped[0]) + 1 :]
     assert sum(e["reused"] for e in again if e["event"] == "step_done") > 0
     assert list_runs(folder) == [RunRecord(list_runs(folder)[0].folder)]
-    still = make_project(tmp_path / "undisturbed", count=4000)
+    still = make_project(tmp_path / "undisturbed", count=1200)
     approved_run(still)
     assert digests(folder) == digests(still)

@@ -17,6 +17,7 @@ from datamill.operators.declaration import Bound, Context, Operator, Params
 from datamill.operators.registry import find
 from datamill.services.engines.local import broadcast_value
 from datamill.services.engines.protocol import Outcome, Shard
+from datamill.services.engines.shards import read_shard
 from datamill.services.records import ID, SRC, Fate, fates
 from datamill.services.storage.units import Unit, UnitStore, unit_key
 from datamill.workflows.ledger import balance_books
@@ -115,7 +116,7 @@ class ChainTask:
         return reports
 
     def _rows_before(self, shard: Shard, reports: Sequence[UnitReport]) -> pa.Table:
-        return reports[-1].unit.rows() if reports else Unit("", shard.path.parent, 0, "", {}, 0).rows()
+        return reports[-1].unit.rows() if reports else read_shard(shard.path)
 
     def _compute(self, call: StepCall, key: str, before: pa.Table) -> tuple[Unit, pa.Table]:
         started = time.perf_counter()

@@ -23,7 +23,7 @@ from datamill.operators.registry import find
 from datamill.services.engines.protocol import Dataset, Outcome, Shard
 from datamill.services.engines.shards import read_shard
 from datamill.services.records import FATE_SCHEMA, ID
-from datamill.services.storage.units import Unit, UnitStore, read_table, unit_key
+from datamill.services.storage.units import Unit, UnitStore, unit_key
 from datamill.workflows.chain import UnitReport, with_source
 from datamill.workflows.ledger import LEAVING, balance_books
 
@@ -157,7 +157,7 @@ def _id_hashes(ids: pa.ChunkedArray) -> npt.NDArray[np.uint64]:
 @lru_cache(maxsize=1)
 def _committed(path: Path) -> DecisionIndex:
     """Decisions of a step, read once per process and not once per shard; a committed unit never changes."""
-    return DecisionIndex(read_table(path))
+    return DecisionIndex(read_shard(path))
 
 
 def added_columns(

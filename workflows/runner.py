@@ -19,7 +19,8 @@ from datamill.errors import DatamillError, ExitCode
 from datamill.operators.declaration import Context, Effect
 from datamill.operators.registry import find
 from datamill.services.engines.protocol import Engine, Shard
-from datamill.services.storage.units import UnitStore, read_table, unit_key
+from datamill.services.engines.shards import read_shard
+from datamill.services.storage.units import UnitStore, unit_key
 from datamill.workflows.chain import ChainTask, StepCall, UnitReport
 from datamill.workflows.decisions import DecisionTask, added_columns, decide, decision_unit
 from datamill.workflows.events import EventStream
@@ -219,7 +220,7 @@ class Runner:
             context = self.context(step, sides)
             decisions, stats = decide(step.operator, step.params, [data], context)
             unit = decision_unit(self.store, key, decisions, stats, time.perf_counter() - started)
-        decisions = read_table(unit.rows_path)
+        decisions = unit.rows()
         added = added_columns(decisions, self.plan.step(step.needs[0]).schema, step.schema)
         task = DecisionTask(self.store, step.id, key, unit.rows_path, added, self.reuses(step))
         self._collect([step], task, parent.shards, parallel=decisions.num_rows > 50_000)
@@ -241,7 +242,7 @@ class Runner:
 
     def _dataset(self, name: str) -> Any:
         shards = self.results[name].shards
-        schema = read_table(shards[0].path).schema if shards else pa.schema([])
+        schema = read_shard(shards[0].path).schema if shards else pa.schema([])
         return self.engine.dataset(shards, schema)
 
     def call(self, step: PlanStep) -> StepCall:

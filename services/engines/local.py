@@ -1,4 +1,4 @@
-"""The embedded engine: worker processes over committed Parquet shards, streaming, with bounded memory.
+"""The embedded engine: worker processes over committed shards, streaming, with bounded memory.
 
 It promises the same rows as the in-memory reference (`tables.TableDataset`) for any number of workers and shards.
 Only file names travel between processes; at any time a worker holds one shard (or one shuffle partition).

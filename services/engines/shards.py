@@ -123,10 +123,15 @@ def read_shard(path: Path, columns: Sequence[str] | None = None) -> pa.Table:
         return file.read(columns=wanted)
 
 
-def write_shard(table: pa.Table, path: Path) -> Shard:
-    """Write an intermediate shard."""
+def write_file(table: pa.Table, path: Path) -> None:
+    """Write an Arrow IPC file that `read_shard` maps into memory."""
     with pa.ipc.new_file(path, table.schema) as writer:
         writer.write_table(table)
+
+
+def write_shard(table: pa.Table, path: Path) -> Shard:
+    """Write an intermediate shard."""
+    write_file(table, path)
     return Shard(path, table.num_rows, table_digest(table))
 
 

@@ -3,9 +3,11 @@
 It holds its partitions as Arrow tables and does everything in one process, in the plainest way that is right.
 """
 
+import io
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
+from typing import Any
 
 import polars as pl
 import pyarrow as pa
@@ -20,12 +22,27 @@ from datamill.services.records import ID, ORD
 def table_digest(table: pa.Table) -> str:
     """Content key of a table: schema and values, independent of chunking."""
     hasher = xxhash.xxh3_128(str(table.schema.remove_metadata()).encode())
-    sink = pa.BufferOutputStream()
+    sink = pa.PythonFile(_HashedStream(hasher), mode="w")  # what is only hashed is not copied first
     with pa.ipc.new_stream(sink, table.schema.remove_metadata()) as writer:
         for batch in table.combine_chunks().to_batches():
             writer.write_batch(batch)
-    hasher.update(sink.getvalue())
     return hasher.hexdigest()
+
+
+class _HashedStream(io.RawIOBase):
+    """A stream that hashes what is written to it."""
+
+    def __init__(self, hasher: "xxhash.xxh3_128") -> None:
+        self._hasher = hasher
+
+    def writable(self) -> bool:
+        """Always."""
+        return True
+
+    def write(self, data: Any) -> int:
+        """Hash `data`; returns its length in bytes."""
+        self._hasher.update(data)
+        return memoryview(data).nbytes
 
 
 def call_placed(function: TableFunction, table: pa.Table, place: str) -> pa.Table:

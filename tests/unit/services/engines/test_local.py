@@ -11,6 +11,7 @@ from pathlib import Path
 import polars as pl
 import pyarrow as pa
 import pytest
+import xxhash
 from support.tables import table
 
 from datamill.errors import DatamillError
@@ -174,6 +175,15 @@ def test_digests_are_of_content_and_not_of_chunks(tmp_path: Path) -> None:
     assert read_shard(shard.path).equals(ROWS)
     assert read_shard(shard.path, ["number"]).column_names == ["number"]
     assert TableDataset.of(ROWS, 5).digest == TableDataset.of(ROWS, 1).digest
+
+
+def test_a_digest_is_that_of_the_stream_written_in_one_piece() -> None:
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, ROWS.schema) as writer:
+        writer.write_table(ROWS)
+    hasher = xxhash.xxh3_128(str(ROWS.schema).encode())
+    hasher.update(sink.getvalue())
+    assert table_digest(ROWS.replace_schema_metadata({"made": "here"})) == hasher.hexdigest()
 
 
 def test_joins_treat_nulls_as_absent() -> None:

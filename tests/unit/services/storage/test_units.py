@@ -4,6 +4,7 @@ import os
 import signal
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 from support.tables import texts
 
@@ -19,7 +20,18 @@ from datamill.services.storage.atomic import (
     write_json,
     write_with,
 )
-from datamill.services.storage.units import FATES, MANIFEST, ROWS, Unit, UnitStore, read_table, unit_key, write_table
+from datamill.services.storage.units import (
+    FATES,
+    MANIFEST,
+    OLD_ROWS,
+    ROWS,
+    Unit,
+    UnitStore,
+    read_table,
+    unit_key,
+    write_arrow,
+    write_table,
+)
 
 TABLE = texts("one", "two", "three")
 COUNTS = {"in": 4, "out": 3, "expanded": 0, "gone.dropped": 1}
@@ -99,6 +111,57 @@ def test_bytes_are_a_function_of_the_rows(tmp_path: Path) -> None:
         write_table(TABLE.replace_schema_metadata({"made": name}), tmp_path / name, "test")
     assert (tmp_path / "a").read_bytes() == (tmp_path / "b").read_bytes()
     assert read_table(tmp_path / "a").equals(TABLE)
+
+
+def test_rows_are_the_same_bytes_however_they_were_cut(tmp_path: Path) -> None:
+    cut = pa.concat_tables([TABLE.slice(0, 1), TABLE.slice(1, 0), TABLE.slice(1)])
+    for name, table in (("a", TABLE), ("b", cut.replace_schema_metadata({"made": "b"})), ("c", TABLE.slice(0, 2))):
+        size = write_arrow(table, tmp_path / name, "test")
+        assert size == (tmp_path / name).stat().st_size
+    assert (tmp_path / "a").read_bytes() == (tmp_path / "b").read_bytes() != (tmp_path / "c").read_bytes()
+
+
+def test_rows_come_back_with_the_types_they_had(tmp_path: Path) -> None:
+    field = pa.field("json", pa.string(), metadata={"kind": "json"})
+    rows = pa.table(
+        [pa.array([None, "x"]), pa.nulls(2), pa.array([[1], None], pa.large_list(pa.uint8())), pa.array(["a", "a"])],
+        schema=pa.schema([field, pa.field("n", pa.null()), ("l", pa.large_list(pa.uint8())), ("s", pa.large_string())]),
+    )
+    unit = UnitStore(tmp_path).commit("d" * 40, rows, fates([]), {}, 0.0)
+    assert unit.rows().schema.equals(rows.schema, check_metadata=True)
+    assert unit.rows().equals(rows)
+    empty = UnitStore(tmp_path).commit("e" * 40, rows.slice(0, 0), fates([]), {}, 0.0)
+    assert empty.rows().schema.equals(rows.schema)
+    assert empty.rows().num_rows == 0
+
+
+def test_a_unit_of_an_older_version_is_used_as_it_is(tmp_path: Path) -> None:
+    store, unit = committed(tmp_path)
+    (unit.folder / ROWS).unlink()
+    size = write_table(TABLE, unit.folder / OLD_ROWS, "test")
+    manifest = json.loads((unit.folder / MANIFEST).read_text())
+    manifest["sizes"] = {OLD_ROWS: size, FATES: manifest["sizes"][FATES]}
+    (unit.folder / MANIFEST).write_text(json.dumps(manifest))
+    old = store.load(unit.key)
+    assert old is not None
+    assert old.rows_path == unit.folder / OLD_ROWS
+    assert old.rows(["text"]).equals(TABLE.select(["text"]))
+    (unit.folder / OLD_ROWS).write_bytes(b"")
+    assert store.load(unit.key) is None, "damaged: it is computed again"
+    committed(tmp_path)
+    again = store.load(unit.key)
+    assert again is not None
+    assert again.rows_path.name == ROWS
+
+
+def test_tables_that_are_kept_hold_no_files_open(tmp_path: Path) -> None:
+    _, unit = committed(tmp_path)
+    before = len(list(Path("/proc/self/fd").iterdir()))
+    kept = [unit.rows() for _ in range(50)]
+    assert len(list(Path("/proc/self/fd").iterdir())) < before + 5
+    assert all(table.equals(TABLE) for table in kept)
+    unit.rows_path.unlink()
+    assert kept[0].equals(TABLE), "rows in use outlive the file's name"
 
 
 def test_keys_tell_steps_and_inputs_apart() -> None:

@@ -21,7 +21,7 @@ Topic = Literal[
 
 RefusalCode = Literal[
     "DM-AGENT-101", "DM-AGENT-102", "DM-AGENT-103", "DM-AGENT-104", "DM-AGENT-105",
-    "DM-AGENT-106", "DM-AGENT-107", "DM-AGENT-108", "DM-AGENT-109",
+    "DM-AGENT-106", "DM-AGENT-107", "DM-AGENT-108", "DM-AGENT-109", "DM-AGENT-110",
 ]  # fmt: skip
 REFUSALS: dict[str, str] = {
     "DM-AGENT-101": "leakage",
@@ -33,6 +33,7 @@ REFUSALS: dict[str, str] = {
     "DM-AGENT-107": "outside_service",
     "DM-AGENT-108": "impossible_medium",
     "DM-AGENT-109": "unsafe_use",
+    "DM-AGENT-110": "unapproved_run",
 }
 """Stable refusal codes and the kind of each."""
 
@@ -109,7 +110,7 @@ class Draft(_Part):
         hazards: things to look at before approving, shown with `!`.
         why: reason of each step by id, quoting the request.
         forbidden: operator ids the request forbade; none of them is in `workflow`.
-        constraints: further prohibitions: `keep_all_rows`, `read_only`, `no_training`.
+        constraints: further prohibitions: `keep_all_rows`, `read_only`, `no_training`, `no_llm`.
         language: of the request: `en`, `zh`, `pt`, `es`.
         request: the request with secrets removed.
         planner: `rules` or the model's name.

@@ -148,7 +148,11 @@ def _training(expect: dict[str, Any], sought: Sought, result: Grade) -> bool:
     for name, value in wanted.items():
         if is_sentence(value) and name not in {"target", "model"}:
             result.for_a_human.append(f"train.{name}: {value}")
-        elif not (same(value, have.get(name), name) or (name == "ratio" and value in have.get("ratios", ()))):
+        elif not (
+            same(value, have.get(name), name)
+            or (name == "ratio" and value in have.get("ratios", ()))
+            or (name == "finetuning" and value == "lora" and have.get(name) == "qlora")
+        ):
             ok = False
             result.reasons.append(f"train.{name}: wanted {value!r}, found {have.get(name)!r}")
     return ok

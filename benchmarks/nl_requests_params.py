@@ -18,7 +18,9 @@ NAMES: dict[str, tuple[str, ...]] = {
     "keep": ("keep",),
     "columns": ("columns", "column"),
     "min": ("min",),
-    "max": ("max", "max_similarity"),
+    "max": ("max", "max_similarity", "max_rouge_l"),
+    "total_rows": ("n",),
+    "pred": ("prediction",),
     "languages": ("allow", "language"),
     "language": ("language", "allow"),
     "benchmarks": ("against",),
@@ -63,8 +65,6 @@ WORDS: dict[str, str] = {
     "代码": "code",
     "数学": "math",
     "对话": "chat",
-    "gsm8k_test": "gsm8k:test",
-    "math_test": "math:test",
 }
 """Generic values to the operators' own."""
 
@@ -196,11 +196,12 @@ def _from_block(block: Mapping[str, Any], workflow: Mapping[str, Any]) -> dict[s
     registry = outputs.get(block.get("dataset"), {}).get("llamafactory", {})
     return {
         "stage": factory.get("stage"),
-        "finetuning": factory.get("finetuning_type"),
+        "finetuning": "qlora" if factory.get("quantization_bit") == 4 else factory.get("finetuning_type"),
         "model": factory.get("model_name_or_path"),
         "paradigm": names.get(section.get("train_type", "static"), "static"),
         "method": section.get("component_name"),
         "ratio": None,
+        "n": section.get("update_step", 0) * section.get("update_times", 0) * rows_a_step,
         "ratios": _ratios(section.get("update_step", 0) * rows_a_step, window),
         "target": workflow["inputs"][source]["path"] if source else None,
         "update_every": section.get("update_step"),
@@ -322,7 +323,7 @@ def same(wanted: Any, found: Any, name: str = "") -> bool:  # noqa: PLR0911  one
 
 
 def _word(value: Any) -> Any:
-    text = str(value).strip().lower()
+    text = re.sub(r"^([a-z0-9-]+)[_ -](test|dev|val|train)$", r"\1:\2", str(value).strip().lower())
     return WORDS.get(text, text)
 
 

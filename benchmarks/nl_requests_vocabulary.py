@@ -83,7 +83,8 @@ CAPABILITIES: dict[str, frozenset[str]] = {
     "filter": frozenset({"filter.expr", "filter.score", "filter.length"}),
     "pairs": frozenset({"format.preference"}),
     "preference_pairs": frozenset({"format.preference"}),
-    "similarity": frozenset({"dedup.semantic", "dedup.minhash"}),
+    "similarity": frozenset({"dedup.semantic", "dedup.minhash", "synth.self_instruct"}),
+    "text_normalize": frozenset({"text.normalize", "text.fix_unicode"}),
     "format": frozenset({"format.chat", "format.alpaca", "format.preference", "format.pt"}),
     "convert": frozenset({"format.chat", "format.alpaca", "format.preference", "format.pt"}),
 }

@@ -41,6 +41,7 @@ SAID = {
     "DM-AGENT-107": "declined: sending data to an outside service",
     "DM-AGENT-108": "declined: a medium that is not text",
     "DM-AGENT-109": "declined: something no operator can do",
+    "DM-AGENT-110": "declined: a run without approval",
     "DM-CLI-001": "a command line that cannot be understood: what and where",
     "DM-CLI-007": "the operating system refused a file or folder: its own words",
     "DM-CLI-008": "flags that contradict each other: which, and why",

@@ -16,7 +16,7 @@ from datamill.agents.rules.selection_target import selection_target
 from datamill.agents.rules.sources import Source
 from datamill.agents.rules.steps_sample import seed_of
 from datamill.agents.rules.steps_shape import chat_params
-from datamill.agents.rules.train_block import missing_method, train_block
+from datamill.agents.rules.train_block import missing_methods, train_block
 from datamill.agents.rules.training_words import is_method_available
 from datamill.operators.registry import catalogue
 
@@ -33,6 +33,7 @@ _FORMAT_WORDS = re.compile(
     r"(?:\b(?:writ\w*|sav\w*|export\w*|output|stor\w*|dump\w*|result|salv\w*|guard\w*|escrev\w*|"
     r"escrib\w*|grav\w*|resultado)\b|保存|导出|输出|写)[^.;。]{0,30}?(?<![a-z])(?P<format>parquet|jsonl|"
     r"json|csv)(?![a-z])"
+    r"|(?:^|[,;.]\s*)(?P<alone>parquet|csv|jsonl)(?=\s*(?:[,;.]|$|pls|please|por favor|out(?:put)?\b))"
     r"|(?:\b(?:to|as|into|em|como|para|formato)|成|为|格式)\s?(?:a |one |um |un "
     r")?(?P<as_format>parquet|jsonl|csv)(?![a-z])|(?<![a-z])(?P<after>parquet|jsonl|"
     r"csv)\s?(?:output|out\b|格式)"
@@ -271,7 +272,7 @@ def format_of(reading: Reading, path: str, default: str = "jsonl") -> str:
     if suffix in {"jsonl", "json", "parquet", "csv"}:
         return suffix
     found = _FORMAT_WORDS.search(reading.request.masked)
-    return (found["format"] or found["as_format"] or found["after"]) if found else default
+    return (found["format"] or found["alone"] or found["as_format"] or found["after"]) if found else default
 
 
 def _outputs(reading: Reading, nodes: list[Node], made: Assembly, head: str) -> None:
@@ -296,11 +297,8 @@ def _outputs(reading: Reading, nodes: list[Node], made: Assembly, head: str) -> 
         workflow["outputs"] = {}
         return
     if (wish and wish.paradigm == "mix" and not is_method_available(wish)) or (wish and not is_method_available(wish)):
-        made.missing.append(
-            missing_method(wish, reading.request.quote(wish.start, wish.start + 1)).model_copy(
-                update={"after": (head,)}
-            )
-        )
+        phases = missing_methods(reading, wish, reading.request.quote(wish.start, wish.start + 1))
+        made.missing += [phase.model_copy(update={"after": phase.after or (head,)}) for phase in phases]
         wish = None
     if (
         wish

@@ -7,7 +7,7 @@ from datamill.agents.rules import steps_dedup, steps_filter, steps_model, steps_
 from datamill.agents.rules.conditions import condition_nodes
 from datamill.agents.rules.doubts import usual_settings
 from datamill.agents.rules.intents import Wanted, only_this, resolve_dedup
-from datamill.agents.rules.mixtures import domain_weights
+from datamill.agents.rules.mixtures import claim_shares, domain_weights
 from datamill.agents.rules.nodes import Builder, Node
 from datamill.agents.rules.reading import Reading
 from datamill.agents.rules.recipes import Match, matching_recipe, recipe_nodes
@@ -79,6 +79,8 @@ def build_nodes(reading: Reading, found: Sequence[Wanted], match: Match | None) 
     """All wished steps, unordered, one per capability, none forbidden."""
     banned = set(forbidden_ids(reading, found))
     nodes: list[Node] = []
+    if any(w.capability == "mix.concat" and not w.forbidden for w in found):
+        claim_shares(reading)
     for wanted in found:
         if wanted.forbidden or wanted.capability in _BY_CONDITION or wanted.capability not in BUILDERS:
             continue
@@ -239,7 +241,12 @@ def _respecting(reading: Reading, nodes: list[Node]) -> list[Node]:
             node.params[name] = value
         elif CAPABILITIES[node.capability].removes_rows:
             reading.left_out.append(CAPABILITIES[node.capability].label)
-            continue
+            if not node.capability.startswith("dedup."):
+                continue
+            node.unmet, node.offered = (
+                "mark duplicates instead of removing them",
+                "report.stats counts them; no row goes",
+            )
         kept.append(node)
     return kept
 

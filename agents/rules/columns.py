@@ -20,7 +20,8 @@ _PATTERNS = tuple(
         ),
         (
             rf"(?:the |da |do |na |no |a |o |la |el )?{_WORD} {_COLUMN}(?![\w])(?!\s*(?:is |are |é |e |es |"
-            rf"que |se )*(?:called|named|chama|llama|is\b|=|:))"
+            rf"que |se )*(?:called|named|chama|llama|=|:|is\b(?! (?:blank|empty|null|missing|not|in|too|"
+            rf"short|long|less|more|over|under|above|below|at|the same|filled|present|true|false))))"
         ),
         (
             rf"(?:texts?|textos?|predictions?|answers?|questions?|gold|references?|instructions?|prompts?|"
@@ -29,9 +30,10 @@ _PATTERNS = tuple(
         ),
         (
             rf"(?:where|when|whose|onde|donde|cuando|quando) (?:the |o |a |el |la |both "
-            rf")*{_WORD}(?=(?:\s*(?:,|and|e|y|&) ?[\w-]+)* (?:is|are|both|match|agree|repeat|sao|são|é|son|"
+            rf")*{_WORD}(?!\w)(?=(?:\s*(?:,|and|e|y|&) ?[\w-]+)* (?:is|est[aáeé]\w*|are|both|match|agree|repeat|sao|são|é|son|"
             rf"es|coincid))"
         ),
+        r"(?:^|[\s，,。、：:按在把对用])(?P<name>[一-鿿]{1,6})\s(?:这一?)?(?:列|字段)",
         r"[\"'`“「]?(?P<name>[A-Za-z_][\w-]*)[\"'`”」]?\s?(?:这|那|两|三|四|几|个|一)*(?:列|字段)",
         (
             r"(?:cast|convert|turn|change|parse)\s+(?:the )?[\"'`“]?(?P<name>[A-Za-z_]\w*)[\"'`”]?(?: columns?| fields?)?\s+"
@@ -41,7 +43,8 @@ _PATTERNS = tuple(
             r"(?<![\w.])(?P<name>[A-Za-z_]\w*)\s?(?:都|也)?(?:为空|为 ?null|是空|非空|缺失|里的?|中的?|内容|完全(?:相同|重复|一样)|"
             r"重复|相同|一样|太短|太长|长度|字数|少于|不足|短于|长于)"
         ),
-        r"(?:\b(?:in|on|by|over|using|under|is|em|en|no|na|por|and|e|y)|[=,:])\s*(?:the |both |o |a |el |la )?[\"'`](?P<name>[A-Za-z_]\w*)[\"'`]",
+        r",\s*(?:by|on|por) (?:the )?(?P<name>[A-Za-z_]\w*)(?= ?(?:,|&|\+|(?:and|together|combined|instead|juntos)\b))",
+        r"(?:\b(?:in|on|by|over|using|under|is|em|en|no|na|por|and|e|y|against|vs|with|contra|com|con|from|called)|[=,:])\s*(?:the |both |o |a |el |la )?[\"'`](?P<name>[A-Za-z_]\w*)[\"'`]",
         r"(?:列名?|字段)(?:是|为|叫|:|：)\s?[\"'`“「]?(?P<name>[A-Za-z_][\w-]*|[一-鿿]{1,4})[\"'`”」]?",
         r"(?:列名?|字段)\s?[\"'`“「]?(?P<name>[A-Za-z_][\w-]*)[\"'`”」]?",
         (
@@ -192,6 +195,14 @@ _STOP = frozenset(
         "also",
         "but",
         "into",
+        "blank",
+        "empty",
+        "null",
+        "missing",
+        "vazia",
+        "vazio",
+        "vacia",
+        "vacío",
         "on",
         "over",
         "using",
@@ -297,7 +308,10 @@ def _add_repeated(request: Request, found: dict[int, str]) -> None:
 
 def _acceptable(name: str) -> bool:
     return name.lower() not in _STOP and not re.fullmatch(
-        r"columns?|fields?|colunas?|columnas?|campos?", name, re.IGNORECASE
+        r"columns?|fields?|colunas?|columnas?|campos?|(?:verify|check|compar|validat|fix|clean|dedup|normali[sz]|strip|redact|"
+        r"translat|anonymi[sz]|renam|cast|conver|remov)\w*",
+        name,
+        re.IGNORECASE,
     )
 
 

@@ -2,6 +2,7 @@
 
 import re
 
+from datamill.agents.rules.columns import column_for, implied_roles
 from datamill.agents.rules.intents import polarity
 from datamill.agents.rules.nodes import Node
 from datamill.agents.rules.reading import Reading
@@ -86,6 +87,12 @@ _HAN = re.compile(
     r"高于|低于|不低于|不高于|等于|"
     r"至少)\s?(?P<value>\d+(?:\.\d+)?)"
 )
+_TEXT = re.compile(
+    r"(?:(?:the|a|o|la|el|whose|where|that|which|rows|cuja?|cuy[oa])\s+)?(?P<column>[A-Za-z_]\w*|[一-鿿]{2,4})(?: (?:column|field))?\s*(?:列|字段)?\s*"
+    r"(?P<words>starts? with|begins? with|ends? with|contains?|includes?|mentions?|comeca\w* com|termina\w* com|contem|contenha\w*|empieza\w* con|"
+    r"comienza\w* con|contien\w+|contenga\w*|以|包含|含有)\s+?(?:the (?:word|phrase|text|string) |the |a palavra |la palabra )?$"
+)
+_FUNCTIONS = (("starts_with", r"start|begin|comec|empiez|comienz|以"), ("ends_with", r"end|termin"), ("contains", r""))
 _SIGNS = {
     "at least": ">=",
     "at most": "<=",
@@ -166,7 +173,39 @@ def _conditions(reading: Reading) -> list[tuple[int, str]]:
         for match in pattern.finditer(reading.request.masked)
         if not _taken(reading, match)
     ]
-    return sorted(dict(symbols + words).items())
+    return sorted(dict(symbols + words + _quoted(reading)).items())
+
+
+def _quoted(reading: Reading) -> list[tuple[int, str]]:
+    """`where the answer starts with "As an AI"`: a text function on a quoted piece."""
+    found = []
+    for span in reading.request.quoted:
+        match = _TEXT.search(reading.request.masked[: span.start])
+        if match is None:
+            continue
+        column = reading.request.text[match.start("column") : match.end("column")]
+        role = next(
+            iter(implied_roles(reading.request, match.start("column"), match.end("column"), match.span("column"))), None
+        )
+        plain = column_for(role, reading.facts) if role and not any(n == column for n, _ in reading.columns) else None
+        if column.lower() in {
+            "that",
+            "which",
+            "rows",
+            "lines",
+            "it",
+            "text",
+            "texts",
+            "docs",
+            "documents",
+            "que",
+            "linhas",
+            "filas",
+        }:
+            plain = (reading.text() or ("text",))[0]
+        name = next(name for name, pattern in _FUNCTIONS if re.match(pattern, match["words"]))
+        found.append((match.start("column"), f'{name}({plain or column}, "{span.text}")'))
+    return found
 
 
 def _taken(reading: Reading, match: re.Match[str]) -> bool:

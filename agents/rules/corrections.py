@@ -9,6 +9,7 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from datamill.agents.rules.columns import named_columns
 from datamill.agents.rules.language import languages_named
 from datamill.agents.rules.quantities import Quantity, quantities
 from datamill.agents.rules.request import Request
@@ -25,10 +26,10 @@ _CUE = re.compile(
     r"|不对|不是|哦不|等等|等一下|算了|说错了|我是说|更正|应该是|改成|改为|还是(?=\s?\d)"
 )
 _FILLER = (
-    r"(?:[\s,:;.!…—-]|\b(?:no|wait|nope|use|take|do|say|try|go with|let'?s|make|it|that|should|be|is|at|to|of|a|the|"
+    r"(?:[\s,:;.!…—-]|\b(?:no|wait|nope|use|take|do|say|try|go with|let'?s|make|it|that|should|be|is|at|to|of|a|the|by|on|in|"
     r"with|set|i|mean|meant|sorry|actually|please|just|only|"
-    r"nao|usa|use|usar|pon|poe|bota|coloca|faz|sea|seja|es|e|em|en|con|com|un|uma?|una|de|para|o|el|la|espera|"
-    r"threshold|limiar|umbral|seed|semente|semilla|jaccard|similarity|lr|rate)\b|"
+    r"nao|usa|use|usar|pon|poe|bota|coloca|faz|sea|seja|es|e|em|en|con|com|un|uma?|una|de|para|por|o|el|la|espera|"
+    r"columns?|coluna|columna|threshold|limiar|umbral|seed|semente|semilla|jaccard|similarity|lr|rate)\b|"
     r"用|是|为|取|设|成|按|改|应该|阈值|种子|吧|,|，|、)*"
 )
 _NOT_BUT = re.compile(r"(?<![a-z])(?:not|no|nao|不是)\s+(?:\w+ )?$", re.IGNORECASE)
@@ -39,6 +40,9 @@ _AFTERTHOUGHT = re.compile(
 )
 
 _LEAD = re.compile(r"(?:[\s,;.:(…-]|、|\b(?:no|nao|hmm+|oh|uh|um|eh|but|mas|pero)\b|哦|嗯)+$")
+_NUMBER = re.compile(
+    r"^\d[\d.,]*(?:e[-+]?\d+)?(?:\s?(?:k|mil|thousand|million|m|b|万|千|百万|亿)(?![A-Za-z]))?", re.IGNORECASE
+)
 _SHARES = re.compile(r"(?<![\w./:-])\d{1,3}%?(?:\s?[/:]\s?\d{1,3}%?){1,3}(?![\w/])")
 
 
@@ -66,7 +70,7 @@ def corrected(text: str) -> str:
 
 def _once(text: str) -> str:
     request = Request(text)
-    for find in (_shares, _numbers, _paths, _models, _languages):
+    for find in (_shares, _numbers, _paths, _models, _languages, _columns):
         values = find(request)
         contrasted = _contrast(request, values)
         if contrasted is not None:
@@ -95,7 +99,7 @@ def _replaced(request: Request, values: list[_Value], cue: re.Match[str]) -> str
     new = (
         later.text
         if later.unit or not earlier.unit
-        else later.text + text[earlier.start : earlier.end].lstrip("0123456789.,")
+        else later.text + _NUMBER.sub("", text[earlier.start : earlier.end], count=1)
     )
     return text[: earlier.start] + new + text[earlier.end : stop] + rest
 
@@ -167,6 +171,18 @@ def _languages(request: Request) -> list[_Value]:
         if word:
             end = start + (2 if request.language == "zh" else word.end())
             found.append(_Value(start, end, request.text[start:end]))
+    return found
+
+
+def _columns(request: Request) -> list[_Value]:
+    """Columns, those of one list together."""
+    found: list[_Value] = []
+    for name, start in named_columns(request):
+        last = found[-1] if found else None
+        if last and re.fullmatch(r"[\"'`]?\s*(?:,|&|\+|and|e|y|和|、)+\s*[\"'`]?", request.folded[last.end : start]):
+            found[-1] = _Value(last.start, start + len(name), request.text[last.start : start + len(name)])
+        else:
+            found.append(_Value(start, start + len(name), name))
     return found
 
 

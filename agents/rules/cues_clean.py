@@ -113,7 +113,7 @@ CUES: tuple[Cue, ...] = (
         "filter.refusal",
         "defect",
         (
-            r"refus\w+|as an ai(?: language)? model|i(?:'m| am) sorry|\brecus\w+|\brechaz\w+|negativas? "
+            r"refus\w+|as an ai(?: language)? model|as a (?:large )?language model|i(?:'m| am) sorry|\brecus\w+|\brechaz\w+|negativas? "
             r"(?:do|del|de) model\w*|拒答|拒绝(?:回答|回复)?|抱歉类?"
         ),
     ),
@@ -224,7 +224,9 @@ CUES: tuple[Cue, ...] = (
     cue(
         "math.verify",
         "operation",
-        r"math[-_. ]?verif\w*|verif\w*[^,.;]{0,24}(?:<<|####)|check\w*[^,.;]{0,24}<<|<<[^>]{0,20}>>|"
+        r"math[-_. ]?verif\w*|(?:verif\w*|check\w*|compar\w*|valid\w*) (?:the |that |if )?(?:columns? |field )?[\w\ue002-\ue003]+ (?:column )?"
+        r"(?:against|with|to|vs\.?|contra|com|con|match\w*|equals?) (?:the )?(?:columns? |field )?(?:\ue002|gold|reference|ground|expected|label)|"
+        r"verif\w*[^,.;]{0,24}(?:<<|####)|check\w*[^,.;]{0,24}<<|<<[^>]{0,20}>>|"
         r"verif\w* (?:\w+ ){0,4}(?:answers?|math|solutions?|calculat\w*|arithmetic|results?|finals?|"
         r"annotations?)|check (?:\w+ ){0,4}(?:math|calculations?|arithmetic|final answers?|answers? "
         r"(?:against|match\w*|with))|"

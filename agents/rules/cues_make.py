@@ -16,7 +16,9 @@ CUES: tuple[Cue, ...] = (
     cue(
         "rewrite.llm",
         "operation",
-        r"\btranslat\w*|back-?translat\w*|traduc\w*|traduz\w*|\btraduc(?:e|ir)\b|翻译|回译|译成",
+        r"(?:summari[sz]\w*|resum[aei]\w*) (?:each|every|all|them|cada|todos|todas|los|las|os|as)(?: \w+)?|"
+        r"summari[sz]\w*[^.;]{0,40}(?:to|in|into) \d+|summari[sz]\w*[^.;]{0,40}\b(?:llm|model|gpt)|写摘要|生成摘要|摘要|概括|"
+        r"simplif\w* (?:the |each |every |all )|\btranslat\w*|back-?translat\w*|traduc\w*|traduz\w*|\btraduc(?:e|ir)\b|翻译|回译|译成",
     ),
     cue(
         "augment.paraphrase",
@@ -92,6 +94,7 @@ CUES: tuple[Cue, ...] = (
         "annotate.llm",
         "operation",
         (
+            r"(?:sort|group|bucket|assign|divid)\w* (?:\w+ ){0,4}(?:into|to|by) (?:\w+ )?(?:domains?|topics?|categor\w*|buckets|subjects?)|"
             r"(?:tag|label|classif\w+|categori[sz]\w*|annotat\w*) (?:\w+ ){0,4}(?:domains?|topics?|"
             r"categor\w*|by|with|into|as|intents?|subjects?|fields?)|domain tag\w*|topic (?:tag|model|"
             r"label)\w*|classific\w* (?:\w+ ){0,4}(?:por|em|en|segun)|etiquet\w*|rotul\w*|打标签?|标注(?:领域|主题|"
@@ -128,7 +131,7 @@ CUES: tuple[Cue, ...] = (
         "operation",
         (
             r"(?:parse|extract|convert) (?:\w+ ){0,4}html|html (?:pages?|files?|dump|to text)|main "
-            r"(?:text|content) (?:from|of)|extract\w* (?:the |only the )?(?:main |plain |body |article "
+            r"(?:text|content|body)\b|extract\w* (?:the |only the )?(?:main |plain |body |article "
             r")?(?:text|content)\b|texto principal|contenido principal|conteudo principal|trafilatura|"
             r"\bwarcs?\b|common ?crawl|网页正文|提取正文|正文提取|解析网页|解析html"
         ),
@@ -177,7 +180,7 @@ CUES: tuple[Cue, ...] = (
         "operation",
         r"(?:cut|reduc|shrink|trim|downsiz|reduz)\w*[^.;]{0,24}(?:to|by|a|para|em|en) \d|(?:缩减|"
         r"缩小|减少)[^。;]{0,10}(?:到|为|至)\s?\d|"
-        r"\bat random\b|\brandomly\b|\brandom \d|\bal azar\b|aleatoriamente|ao acaso|(?<!per )(?<!the )(?<!each "
+        r"\bat random\b|\d[\d.,]*\s?[km%]? (?:rows |samples |docs )?(?:picked |chosen |drawn )?(?:at )?random(?:ly)?\b|\brandomly\b|\brandom \d|\bal azar\b|aleatoriamente|ao acaso|(?<!per )(?<!the )(?<!each "
         r")(?<!any )(?<!every )(?<!noisy )(?<!of )(?<!single )\bsampl(?:e|ing|ed)\b(?!s)|random "
         r"(?:sample|subset)|subsampl\w*|down-?sampl\w*|amostr(?:a|e|ar|agem)\b|muestr(?:a|ear|eo|"
         r"ea)\b|sorte\w* |抽样|采样|抽取|随机(?:抽|取|选|挑)|抽\s?\d|"
@@ -193,12 +196,12 @@ CUES: tuple[Cue, ...] = (
         (
             r"\b(?:same|equal) (?:number|amount|count|share|size)s? (?:of \w+ )?(?:for|from|per|of|in|by) (?:each |every )?|"
             r"\bequally (?:from|across|by|per)|mesm[ao] (?:numero|quantidade)|mism[ao] (?:numero|cantidad)|\bas many (?:\w+ )?(?:from|of|per) each|"
-            r"\bbalanc\w*|equilibr\w*|(?:at most|max\w*|up to|cap(?:ped)?(?: at)?) [\d.,]+\s?[km]? (?:\w+ "
+            r"\bbalanc\w*|equilibr\w*|(?:at most|max\w*|up to|cap(?:ped)?(?: at)?) [\d.,]+\s?[km]? (?!words|char|tok|pala)(?:\w+ "
             r")?(?:per|for each|each|of each)|over-?sampl\w*|up-?sampl\w*|sobremuestre\w*|过采样|\b(?:per|"
             r"each|every|cada) (?:domain|source|class|label|category|language|group|topic|type|intent|"
             r"difficulty|level|subject|user|author|year|dominio|fonte|fuente|classe|clase|categoria|"
             r"idioma|lingua|tema|topico|tipo)\b|stratif\w*|estratific\w*|均衡|平衡|每(?:个|类|种)?(?:领域|来源|类别|类|"
-            r"语言|标签).{0,4}(?:最多|至多|不超过|\d)|分层|按(?:来源|领域|类别|语言|source|domain)"
+            r"语言|标签).{0,4}(?:最多|至多|不超过|\d)|各(?:抽|取|选|留|保留)?\s?\d|分层|按(?:来源|领域|类别|语言|source|domain)"
         ),
     ),
     cue(
@@ -230,7 +233,8 @@ CUES: tuple[Cue, ...] = (
             r"train\s?/\s?(?:test|val|dev)|train[- ]test split|hold(?:ing)?[- ]?out|set aside|"
             r"reserv[ae]\w* \d|divid\w+ (?:\w+ ){0,4}(?:treino|train|entrenamiento|\d)|(?:separ|divid|"
             r"particion)\w* (?:\w+ ){0,6}(?:treino|train|entrenamiento|test|teste|prueba|validac\w+)|划分|"
-            r"切分(?:成)?(?:训练|train|\d)|拆分(?:成|为)?(?:训练|train|\d)|训练集.{0,6}(?:验证|测试)集|留出"
+            r"切分(?:成)?(?:训练|train|\d)|拆分(?:成|为)?(?:训练|train|\d)|训练集?.{0,6}(?:验证|测试)集?|分(?:成|为)\s?(?:训练|train|\d)|\d+\s?[:/]\s?\d+(?:\s?[:/]\s?\d+)?\s?(?:的比例)?"
+            r"(?:划分|切分|拆分|分)|留出"
         ),
     ),
     cue(
@@ -249,7 +253,7 @@ CUES: tuple[Cue, ...] = (
         (
             r"\bmix(?:ing|ed)?\b(?! of experts)|\bmerge\b(?! (?:the )?(?:columns?|fields?))|\bcombin(?:e|"
             r"ing)\b|\bconcat\w*(?! (?:\w+ ){0,3}(?:columns?|fields?))|\bblend\b|interleav\w*|\bmistur\w*|"
-            r"\bmezcl\w*|\bjunt[ae]\w*|\bcombin[ae]\w*|\bfusion\w*|混合|合并(?!列|字段)|拼在一起|混在一起|配比"
+            r"\bmezcl\w*|\bjunt[ae]\w*|\bcombin[ae]\w*|\bfusion\w*|混合|混入|混进|合并(?!列|字段)|拼在一起|混在一起|配比"
         ),
     ),
     cue(
@@ -283,7 +287,7 @@ CUES: tuple[Cue, ...] = (
         "operation",
         (
             r"preference (?:pairs?|data|format)|dpo (?:pairs?|data|format|set|jsonl|files?)|pares (?:de |"
-            r"para )?(?:preferencia|dpo)|\bchosen\b|preferenc\w+|preference|偏好(?:对|数据)|best vs\.? worst|"
+            r"para )?(?:preferencia|dpo)|\bchosen\b|preferenc\w+|preference|偏好(?:对|数据)|best vs\.? worst|配对|最高(?:分)?(?:的)?(?:和|与|对|vs)最低|"
             r"best (?:and|versus) worst|melhor (?:vs|contra|e a? ?pior)|mejor (?:vs|contra|y la? ?peor)"
         ),
     ),

@@ -17,10 +17,19 @@ from datamill.agents.rules.steps_dedup import threshold_said
 
 NEEDS_TARGET = frozenset({"less", "cluster_less", "nice", "tsds", "near", "rds_plus", "bm25", "icons"})
 
+NEEDS_MODEL = frozenset(
+    {
+        "score.llm_judge", "rewrite.llm", "llm.generate", "augment.paraphrase", "annotate.llm", "math.solve_vote",
+        "synth.self_instruct", "synth.evol_instruct", "synth.qa_from_doc", "synth.backtranslate",
+    }
+)  # fmt: skip
+"""Steps that call a language model."""
+
 _DESTROY = re.compile(
     r"back (?:in)?to the (?:original|input|same|source)|into the (?:original|input|same) file|"
     r"over the original|no mesmo arquivo|en el mismo archivo|写回原|overwrit\w*|over-write|"
-    r"replac\w* (?:the |my |our )?(?:input|original|source|raw)|"
+    r"replac\w* (?:the |my |our )?(?:input|original|source|raw|\ue000+)|same (?:file ?name|filename|path|name)\b|mesmo nome|mismo nombre|同名|"
+    r"(?:no|without a|without any|don'?t keep a|sem|sin) (?:back-?ups?|copia de seguridad)|"
     r"in[- ]place|(?:delet\w*|eras\w*|wipe|remov\w*|rm) (?:the |my |our |all )*(?:raw|original\w*|"
     r"input|source|old)s?(?: data| files?| folder| dir\w*| set)?\b|"
     r"delet\w* (?:the |my |all )*(?:\w+ )?(?:folder|director\w+|files?|bucket|database)|"
@@ -32,6 +41,13 @@ _DESTROY = re.compile(
 _TOOLS = re.compile(
     r"tool[- ]?calls?|function[- ]?calls?|chamadas? de (?:ferramenta|func\w+)|llamadas? a "
     r"(?:herramienta|func\w+)\w*|工具调用|函数调用"
+)
+_LANGUAGE_FILTER = re.compile(
+    r"filter\w* (?:it |them |rows )?(?:by|on|for) (?:the )?languages?|language filter\w*|(?:by|right|correct|wrong|one|certain) languages?\b(?! (?:tag|stat|col))|"
+    r"filtr\w* (?:por |o |el )?(?:idioma|lingua|lengua)|按语言(?:过滤|筛选)|语言过滤|过滤语言"
+)
+_ATTACHED = re.compile(
+    r"(?:carry|contain|with|have|hold|include|com|con|tem|tienen|有|带|含)\s*(?:some |inline |the )?(images?|audio|imagens|imagenes|attachments?|图片|附件)"
 )
 _PLAIN_TEXT = re.compile(
     (
@@ -102,8 +118,14 @@ def questions(
         ask("upload", "upload", ("local file",), where=place)
     _ask_contradictions(reading, nodes, cycle, ask)
     _ask_ranges(reading, ask)
-    if _TOOLS.search(reading.request.masked) and any(n.capability == "format.alpaca" for n in nodes):
-        ask("lossy", "lossy", ("sharegpt", "text"), what=_word(language))
+    lost = _TOOLS.search(reading.request.masked) or _ATTACHED.search(reading.request.masked)
+    if lost and any(n.capability == "format.alpaca" for n in nodes):
+        ask(
+            "lossy",
+            "lossy",
+            ("sharegpt", "text"),
+            what=_word(language) if _TOOLS.search(lost.group()) else lost.group(),
+        )
     _ask_training(reading, ask)
     _ask_checks(reading, nodes, ask)
     _ask_terms(reading, nodes, recipe, asked, ask)
@@ -111,6 +133,8 @@ def questions(
         ask("input", "input")
     for name in unresolved:
         ask("input", "input_named", name=name)
+    if not reading.languages and _LANGUAGE_FILTER.search(reading.request.masked):
+        ask("languages", "languages", ("en",))
     if usual_settings(reading):
         ask("languages", "languages", ("all",))
         if any(q.value >= 10**9 for q in reading.numbers):
@@ -126,6 +150,8 @@ def _ask_terms(
         s.purpose == "output" for s in reading.sources
     )
     if recipe or elsewhere:
+        return
+    if reading.left_out:
         return
     vague = _VAGUE.search(reading.request.masked)
     what = reading.request.text[vague.start() : vague.end()] if vague else ""
@@ -168,6 +194,10 @@ def _ask_contradictions(
         for what in removals(reading, nodes):
             ask("contradiction", "rows_kept", ("mark", "remove"), what=what)
             break
+    if "no_llm" in reading.prohibitions:
+        model = next((n for n in nodes if n.capability in NEEDS_MODEL), None)
+        if model is not None:
+            ask("contradiction", "no_llm", ("rules", "model"), what=CAPABILITIES[model.capability].label)
     if cycle:
         labels = [CAPABILITIES[c].label if c in CAPABILITIES else c for c in cycle]
         ask("order", "order", ("after", "both"), first=labels[0], second=labels[1])
@@ -194,6 +224,12 @@ def _ask_contradictions(
                     first=f"{most.value} %",
                     second=f">= {least.value} %",
                 )
+    sizes = {q.unit for q in reading.numbers if q.unit in {"percent", "rows"} and not q.sign}
+    kinds = {n.capability for n in nodes}
+    if len(sizes) == 2 and kinds == {"sample.random"}:
+        two = [next(q for q in reading.numbers if q.unit == unit and not q.sign) for unit in ("percent", "rows")]
+        said = [reading.request.text[q.start : q.end] for q in two]
+        ask("contradiction", "shares", said, first=said[0], second=said[1])
     for node in nodes:
         low, high = node.params.get("min"), node.params.get("max")
         if low is not None and high is not None and low > high:
@@ -254,6 +290,8 @@ def _ask_ranges(reading: Reading, ask: AskFunction) -> None:
         else 100
     )
     mixing = any(w.capability == "mix.concat" for w in reading.mentions)
+    if split and shares and max(shares) > 100:
+        total = max(shares)
     if (split or mixing) and total not in {1, 10, 100}:
         ask("mixture", "mixture", ("scale",), total=f"{total:g}")
 
@@ -315,11 +353,20 @@ def _ask_checks(reading: Reading, nodes: Sequence[Node], ask: AskFunction) -> No
             and (reading.facts is None or not reading.facts.columns)
         ):
             ask("columns", "columns")
+        if node.capability == "code.execute" and not reading.columns and reading.facts is None:
+            ask("columns", "code_columns")
+        if node.capability == "crawl.site" and not reading.request.urls:
+            ask("input", "address")
+        if node.capability == "rewrite.llm" and not reading.columns and reading.facts is None:
+            ask("columns", "text_column", blocking=False)
+        scale, least = node.params.get("scale"), node.params.get("min_score")
+        if node.capability == "score.llm_judge" and scale and least is not None and not scale[0] <= least <= scale[1]:
+            ask("threshold", "scale", (f"{scale[1]}",), value=least, low=scale[0], high=scale[1])
         if node.params.get("tokenizer") == "tokenizer.json":
             ask("model", "tokenizer")
         if node.capability in {"filter.topk", "filter.perplexity"} and not _AMOUNTS & set(node.params):
             ask("size", "how_many")
-        if node.capability == "rewrite.llm" and not node.params.get("target"):
+        if node.capability == "rewrite.llm" and node.params.get("task") == "translate" and not node.params.get("target"):
             ask("languages", "translate_to")
         if node.capability == "sample.stratified" and node.params.get("fraction") == 1.0:
             ask("size", "balance")

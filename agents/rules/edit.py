@@ -302,7 +302,7 @@ class _Change:
         if self.reading.request.models:
             factory["model_name_or_path"] = self.reading.request.models[0].text
         if wish and "finetuning" in wish.said:
-            factory["finetuning_type"] = wish.finetuning
+            factory["finetuning_type"] = "lora" if wish.finetuning == "qlora" else wish.finetuning
         if wish and wish.method and wish.paradigm == "select" and is_method_available(wish):
             section |= {"train_type": PARADIGMS["select"], "component_name": wish.method}
             if wish.method != "less":

@@ -56,7 +56,15 @@ def mentions(request: Request) -> tuple[Wanted, ...]:
                 refused = negated(request, match.start(), cue.kind)
                 found.append(Wanted(cue.capability, match.start(), match.end(), refused, cue.kind == "defect"))
     kept = sorted(_without_overlaps(found), key=lambda wanted: wanted.start)
+    if any(w.capability == "dedup" and w.forbidden and not w.defect for w in kept):
+        kept = [w for w in kept if not (w.capability.startswith("dedup") and w.defect and not _governed(request, w))]
     return tuple(w for w in kept if not _named_only(request, w, kept))
+
+
+def _governed(request: Request, wanted: Wanted) -> bool:
+    """Whether a verb of dropping stands in the clause: "repeated complaints are a signal" drops nothing."""
+    clause = request.clause_at(wanted.start)
+    return re.search(DROP, request.masked[clause.start : clause.end]) is not None
 
 
 def _named_only(request: Request, wanted: Wanted, found: list[Wanted]) -> bool:
@@ -71,8 +79,12 @@ def _named_only(request: Request, wanted: Wanted, found: list[Wanted]) -> bool:
         return not (re.search(_MAKING, around) or each)
     if name == "format.chat":
         return _converted_from(request, wanted, found)
+    counted = request.masked[request.clause_at(wanted.start).start : wanted.start]
     return bool(
-        (name.startswith("dedup") and re.match(_BOTH_SIDES, after))
+        (
+            name.startswith("dedup")
+            and (re.match(_BOTH_SIDES, after) or (wanted.defect and re.search(_COUNTED, counted)))
+        )
         or (name == "topk" and "filter.perplexity" in others)
         or (name == "parse.html" and "parse.pdf" in others)
         or (name == "augment.paraphrase" and re.search(rf"(?:{DROP})\s*(?:the |any |all )*$", before))
@@ -98,6 +110,10 @@ _BOTH_SIDES = (
     r"\s*(?:\w+ )?(?:never|not|don'?t|do not|cannot|can'?t) (?:\w+ ){0,3}(?:both|different|two|"
     r"across)|\s*(?:\w+ )?(?:stay|remain|land|end up) (?:\w+ ){0,2}(?:the )?(?:same|one) side|"
     r".{0,6}(?:同一侧|两边|两侧)"
+)
+_COUNTED = (
+    r"(?:how many|number of|amount of|share of|percentage of|\bcount(?:s|ing)?\b|quant[oa]s|cuant[oa]s|numero de|porcentagem de|porcentaje de|"
+    r"有多少|多少)\s*(?:[\w%]+ ){0,2}$"
 )
 _MAKING = re.compile(
     r"\b(?:generat|mak|creat|turn|transform|writ|synthes|extract|build|produc|deriv|ask|ger[ae]|"

@@ -39,6 +39,36 @@ MESSAGES: Mapping[str, Mapping[str, str]] = {
         "pt": "Quais colunas têm a resposta a verificar e a resposta certa?",
         "es": "¿Qué columnas tienen la respuesta a comprobar y la correcta?",
     },
+    "code_columns": {
+        "en": "Which columns hold the code and its tests?",
+        "zh": "代码和测试分别在哪一列？",
+        "pt": "Quais colunas têm o código e os testes?",
+        "es": "¿Qué columnas tienen el código y las pruebas?",
+    },
+    "text_column": {
+        "en": "Which column should be rewritten, and should the result go into a new one?",
+        "zh": "处理哪一列？结果写到新的一列吗？",
+        "pt": "Qual coluna deve ser reescrita, e o resultado vai para uma nova?",
+        "es": "¿Qué columna se reescribe, y va el resultado a una nueva?",
+    },
+    "address": {
+        "en": "From which address should pages be fetched, and how many at most?",
+        "zh": "从哪个网址抓取，最多多少页？",
+        "pt": "De qual endereço buscar as páginas, e quantas no máximo?",
+        "es": "¿De qué dirección se traen las páginas, y cuántas como máximo?",
+    },
+    "scale": {
+        "en": "{value} lies outside the scale {low} to {high}: another scale, or another bound?",
+        "zh": "{value} 不在 {low} 到 {high} 的分制内：换分制还是换下限？",
+        "pt": "{value} fica fora da escala {low} a {high}: outra escala, ou outro limite?",
+        "es": "{value} queda fuera de la escala {low} a {high}: ¿otra escala, u otro límite?",
+    },
+    "no_llm": {
+        "en": "You want no language model, but {what} needs one. Use rules instead, or may a model be called?",
+        "zh": "要求不用大模型，但“{what}”需要模型。改用规则，还是允许调用？",
+        "pt": "Você não quer modelo de linguagem, mas {what} precisa de um. Usar regras, ou pode chamar um?",
+        "es": "No quiere modelo de lenguaje, pero {what} necesita uno. ¿Usar reglas, o se puede llamar a uno?",
+    },
     "threshold": {
         "en": "A similarity threshold lies above 0 and at most 1; {value} does not. Did you mean {guess}?",
         "zh": "相似度阈值应大于 0 且不超过 1，{value} 超出范围。是指 {guess} 吗？",
@@ -231,6 +261,18 @@ MESSAGES: Mapping[str, Mapping[str, str]] = {
         "zh": "没有处理视频、语音或图像的算子",
         "pt": "Não há operador para vídeo, fala ou imagem",
         "es": "No hay operador para vídeo, voz o imagen",
+    },
+    "refuse_secret_file": {
+        "en": "Secrets are neither read from files nor written to outputs; they stay in the environment",
+        "zh": "不会从文件读取密钥，也不会写进输出；密钥只放在环境变量里",
+        "pt": "Segredos não são lidos de arquivos nem escritos em saídas; ficam no ambiente",
+        "es": "Los secretos no se leen de archivos ni se escriben en salidas; quedan en el entorno",
+    },
+    "refuse_unapproved_run": {
+        "en": "Nothing runs before this very plan was shown and approved",
+        "zh": "方案展示并批准之前不会运行任何步骤",
+        "pt": "Nada roda antes de este plano ser mostrado e aprovado",
+        "es": "Nada se ejecuta antes de mostrar y aprobar este plan",
     },
     "refuse_unsafe_use": {
         "en": "That part is unsafe: workflows hold no code, and no data is made for harm",

@@ -76,6 +76,9 @@ def domain_weights(reading: Reading) -> dict[str, float]:
 
     They need not sum to one: that is for a question to settle.
     """
+    beside = _beside(reading)
+    if len(beside) >= 2:
+        return beside
     text = reading.request.folded
     for pattern, scale in ((_SHARE_FIRST, 100), (_NAME_FIRST, 100), (_FRACTION, 1)):
         found = {
@@ -86,6 +89,47 @@ def domain_weights(reading: Reading) -> dict[str, float]:
         if len(found) >= 2:
             return found
     return _in_turn(reading) or _from_parts(reading)
+
+
+def _beside(reading: Reading) -> dict[str, float]:
+    """`a.jsonl (60%), b.jsonl (40%)` and `60% a.jsonl`: the share that stands right by an input."""
+    shares = [q for q in reading.numbers if q.unit == "percent" or (q.unit == "" and 0 < q.value < 1)]
+    found: dict[str, float] = {}
+    for source in (s for s in reading.sources if s.purpose == "input"):
+        text = reading.request.masked
+        after = next(
+            (
+                q
+                for q in shares
+                if re.fullmatch(r"\s*[(:=]?\s*(?:at |com |con |占)?", text[source.end : q.start])
+                and q.start >= source.end
+            ),
+            None,
+        )
+        before = next(
+            (
+                q
+                for q in shares
+                if q.end <= source.start
+                and re.fullmatch(r"\s*(?:of |from |de |do |da |的)?(?:the )?", text[q.end : source.start])
+            ),
+            None,
+        )
+        share = after or before
+        if share is not None:
+            found[source.name.rsplit("/", 1)[-1].split(".")[0].lower()] = share.share
+    return found
+
+
+def claim_shares(reading: Reading) -> None:
+    """Mark the shares of a mixture as used, so that a split or a sample does not take them."""
+    weights = domain_weights(reading)
+    for quantity in reading.numbers:
+        if (quantity.unit == "percent" or 0 < quantity.value < 1) and quantity.share in weights.values():
+            weights = (
+                {name: share for name, share in weights.items() if share != quantity.share} if len(weights) > 1 else {}
+            )
+            reading.take(quantity)
 
 
 def _in_turn(reading: Reading) -> dict[str, float]:

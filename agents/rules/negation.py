@@ -89,19 +89,28 @@ _NO_TRAINING = re.compile(
 )
 
 
+_NO_LLM = re.compile(
+    r"\b(?:no|without|zero|never|don'?t|do not|sem|sin|nada de|nenhum|ningun|nao|not)\s+(?:(?:any|an?|usar?|uses?|use|using|call\w*|um|un|chamar?) )*"
+    r"(?:llms?|gpt\w*|ai models?|language models?|modelos? de (?:linguagem|lenguaje))\b(?: calls?| steps?| whatsoever| at all)?"
+    r"|(?:不|别|不要|不用|不想|禁止)(?:使用|调用|用)?(?:任何)?(?:大模型|llm|语言模型|gpt)"
+)
+
+
 def prohibitions(request: Request) -> tuple[str, ...]:
-    """Prohibitions over the whole plan: `keep_all_rows`, `read_only`, `no_training`.
+    """Prohibitions over the whole plan: `keep_all_rows`, `read_only`, `no_training`, `no_llm`.
 
     >>> prohibitions(Request("mask the emails but don't remove any rows"))
     ('keep_all_rows',)
     """
-    rules = (("keep_all_rows", _KEEP_ROWS), ("read_only", _READ_ONLY), ("no_training", _NO_TRAINING))
+    rules = (
+        ("keep_all_rows", _KEEP_ROWS), ("read_only", _READ_ONLY), ("no_training", _NO_TRAINING), ("no_llm", _NO_LLM),
+    )  # fmt: skip
     return tuple(name for name, pattern in rules if pattern.search(request.masked))
 
 
 def prohibition_spans(request: Request) -> tuple[tuple[int, int], ...]:
     """Where the whole-plan prohibitions stand; operator words inside ask for nothing."""
-    patterns = (_KEEP_ROWS, _READ_ONLY, _NO_TRAINING)
+    patterns = (_KEEP_ROWS, _READ_ONLY, _NO_TRAINING, _NO_LLM)
     return tuple(match.span() for pattern in patterns for match in pattern.finditer(request.masked))
 
 

@@ -3,6 +3,8 @@
 Cost: milliseconds; no model, no network, no file is read but the operator catalogue and the recipes.
 """
 
+from collections.abc import Sequence
+
 from datamill.agents.draft import Draft, Question, Refusal
 from datamill.agents.inspection import Inspection
 from datamill.agents.rules.assemble import assemble
@@ -10,7 +12,8 @@ from datamill.agents.rules.assembly import Assembly
 from datamill.agents.rules.builders import build_nodes, forbidden_ids, wished
 from datamill.agents.rules.corrections import corrected
 from datamill.agents.rules.doubts import destroys, questions
-from datamill.agents.rules.intents import sequence_pairs, speaks_of_sequence
+from datamill.agents.rules.intents import Wanted, sequence_pairs, speaks_of_sequence
+from datamill.agents.rules.nodes import Node
 from datamill.agents.rules.ordering import ordered
 from datamill.agents.rules.reading import Reading
 from datamill.agents.rules.request import Request
@@ -47,7 +50,7 @@ def plan_request(text: str, inspection: Inspection | None = None, previous: Draf
     found, match = wished(reading)
     nodes = build_nodes(reading, found, match)
     steps, cycle = ordered(
-        nodes, sequence_pairs(reading.request, reading.mentions), speaks_of_sequence(reading.request)
+        nodes, sequence_pairs(reading.request, _marks(reading, nodes)), speaks_of_sequence(reading.request)
     )
     made = assemble(reading, steps)
     asked = questions(reading, steps, cycle, made.has_input, made.unresolved, made.new_path, match is not None)
@@ -63,6 +66,18 @@ def plan_request(text: str, inspection: Inspection | None = None, previous: Draf
         declined,
         forbidden_ids(reading, found),
     )
+
+
+def _marks(reading: Reading, nodes: Sequence[Node]) -> tuple[Wanted, ...]:
+    """Operator words, and the places of steps that come from a condition rather than from an operator word."""
+    named = {w.capability for w in reading.mentions}
+    loose = ("filter.length", "filter.expr", "filter.lang", "pii.redact")
+    more = [
+        Wanted(n.capability, n.position, n.position + 1)
+        for n in nodes
+        if n.capability in loose and n.capability not in named
+    ]
+    return tuple(sorted([*reading.mentions, *more], key=lambda wanted: wanted.start))
 
 
 def _converts(reading: Reading) -> bool:

@@ -45,7 +45,10 @@ _PERCENT_HAN_RE = re.compile(rf"百分之\s?(?P<num>\d+(?:\.\d+)?|{_HAN_NUMBER})
 UNITS: tuple[tuple[str, str], ...] = (
     ("percent", r"\s?(?:%|percent\b|per\s?cent\b|por\s?cent[oa]\b|porcento\b|pct\b|个百分点)"),
     ("tenths", r"\s?成(?!为)"),
-    ("gram", r"[\s-]?(?:gram(?:a)?s?|n-?gram(?:a)?s?|grams?|元(?!数)|字gram)(?![a-z])"),
+    (
+        "gram",
+        r"[\s-]?(?:(?:words?|chars?|characters?|tokens?)[\s-])?(?:shingles?|n?-?grams?)(?![a-z])|[\s-]?(?:gram(?:a)?s?|n-?gram(?:a)?s?|grams?|元(?!数)|字gram)(?![a-z])",
+    ),
     ("chars", r"\s?-?(?:characters?|chars?|caracter(?:e|es)?|letters?|个?字符|个?字(?!段|典))"),
     ("words", r"\s?-?(?:words?|palavras?|palabras?|个?单?词(?!表))"),
     ("tokens", r"\s?-?(?:tokens?|个?token|个?词元)"),
@@ -216,7 +219,9 @@ def _spelled(text: str, language: str) -> list[Quantity]:
     found = []
     for match in _WORD_RE.finditer(text):
         quantity = _placed(text, _WORDS[match["word"]], match.start(), match.end())
-        per = re.match(r"\s*(?:per|for each|each|por|a cada|para cada|de cada)\b", text[match.end() :])
+        per = re.match(
+            r"\s*(?:[a-z]+ )?(?:per|for each|for every|each|por|a cada|para cada|de cada)\b", text[match.end() :]
+        )
         counts = quantity.unit or per or match["word"] in {"once", "twice", "thrice"}
         if counts and match["word"] not in _FOREIGN.get(language, ()) and not _one_per(text, quantity):
             found.append(replace(quantity, unit=quantity.unit or ("" if per else "rounds")))

@@ -11,7 +11,7 @@ from datamill.agents.rules.intents import Wanted, mentions
 from datamill.agents.rules.language import languages_named
 from datamill.agents.rules.negation import prohibitions
 from datamill.agents.rules.quantities import Quantity, quantities
-from datamill.agents.rules.request import Request
+from datamill.agents.rules.request import Request, Span
 from datamill.agents.rules.sources import Source, sources
 from datamill.agents.rules.training_words import TrainingWish, is_training_mixture, static_mixture, training_wish
 
@@ -19,7 +19,7 @@ _INSTRUCTION_DATA = re.compile(r"instruc\w*|\bsft\b|alpaca|指令|fine-?tun|微�
 _LABELS = frozenset({"source", "score", "language", "id"})
 _GROUPS = frozenset({"label", "category", "topic", "difficulty", "class", "url"})
 _SIMILARITY = re.compile(
-    r"threshold|jaccard|similarit\w*|similar\b|limiar|umbral|similaridade|similitud|阈值|相似度?|cut-?off"
+    r"threshold|jaccard|cosine(?: similarity)?|\bcos\b|cosseno|coseno|余弦(?:相似度)?|similarit\w*|similar\b|limiar|umbral|similaridade|similitud|阈值|相似度?|cut-?off"
 )
 
 
@@ -111,12 +111,25 @@ class Reading:
             (w.start for w in self.mentions if wanted.end < w.start < end and _family(w) != _family(wanted)), end
         )
         named = [(name, at) for name, at in named if at < rival] or named
+        named = self._own(named, self.request.clause_at(wanted.start)) or named
         if named:
             return tuple(dict.fromkeys(name for name, _ in named))
         clause = self.request.clause_at(wanted.start)
         roles = implied_roles(self.request, clause.start, min(clause.end, wanted.end + 24), (wanted.start, wanted.end))
         found = [column_for(role, self.facts) for role in roles[:1]]
         return tuple(name for name in found if name)
+
+    def _own(self, named: list[tuple[str, int]], clause: Span) -> list[tuple[str, int]]:
+        """Columns inside a clause, with those that go on the same list after a comma."""
+        kept: list[tuple[str, int]] = []
+        for name, at in named:
+            last = kept[-1] if kept else None
+            joined = last is not None and re.fullmatch(
+                r"[\s,&+、\"'`\ue002]*(?:and|e|y|和|与)?[\s\"'`]*", self.request.masked[last[1] + len(last[0]) : at]
+            )
+            if clause.start <= at < clause.end or joined:
+                kept.append((name, at))
+        return kept
 
     def stretch(self, wanted: Wanted) -> tuple[int, int]:
         """From the clause of an operator word to the next operator word outside that clause."""

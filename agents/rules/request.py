@@ -217,6 +217,11 @@ def _cut(text: str, pattern: re.Pattern[str]) -> tuple[Span, ...]:
 
 def _looks_like_path(text: str) -> bool:
     """Ratios and short forms with slashes (`90/5/5`, `q/a`, `w/`) are no paths; neither is a lone slash."""
+    if re.fullmatch(r"(?:/[一-鿿]+)+", text):
+        return False
     if re.fullmatch(r"[\d./]+|[/.~]+", text):
         return text.startswith("..") and "/" in text
-    return re.fullmatch(r"[A-Za-z]/[A-Za-z]?", text) is None
+    return (
+        re.fullmatch(r"[A-Za-z]/[A-Za-z]?|robots\.txt|requirements\.txt|README\.md|.*\.ya?ml", text, re.IGNORECASE)
+        is None
+    )

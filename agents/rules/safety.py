@@ -16,14 +16,14 @@ REDACTED = "[secret]"
 _TOKEN_RE = re.compile(
     r"(?<![A-Za-z0-9])(?:sk|pk|rk)[-_][A-Za-z0-9][A-Za-z0-9_\-]{5,}|(?<![A-Za-z0-9])(?:hf|ghp|gho|"
     r"ghs|github_pat|glpat|npm|pypi|xox[abpr]|dop_v1)[-_][A-Za-z0-9_\-]{6,}"
-    r"|(?<![A-Za-z0-9])(?:AKIA|ASIA)[A-Z0-9]{8,}|(?<![A-Za-z0-9])AIza[A-Za-z0-9_\-]{10,}|"
+    r"|(?<![A-Za-z0-9])(?:AKIA|ASIA)[A-Z0-9-]{8,}|(?<![A-Za-z0-9])AIza[A-Za-z0-9_\-]{10,}|"
     r"eyJ[A-Za-z0-9_\-]{8,}\.[A-Za-z0-9_\-]{8,}\.?[A-Za-z0-9_\-]*"
     r"|-----BEGIN[A-Z ]*PRIVATE KEY-----[\s\S]*?(?:-----END[A-Z ]*PRIVATE KEY-----|$)|(?<=://)[^\s/:@]+:[^\s/@]+(?=@)"
 )
 _NAMES_OF_KEYS = (
     r"(?:api[-_ ]?keys?|access[-_ ]?keys?|secret[-_ ]?keys?|secrets?|passwords?|passwd|pwd|"
     r"pass-?phrase|bearer|auth(?:entication|orization)? tokens?|access[-_ ]tokens?|"
-    r"api[-_ ]?tokens?|hf[-_ ]?tokens?|my tokens?|the tokens?|credentials?|chaves? (?:de |da "
+    r"api[-_ ]?tokens?|hf[-_ ]?tokens?|my tokens?|the tokens?|credentials?|\bcreds|credenciais|credenciales|凭证|chaves? (?:de |da "
     r")?(?:api|acesso)|senhas?|segredos?|claves? (?:de |del )?(?:api|acceso)?|contrase(?:ñ|n)as?|"
     r"tokens? de acc?es[so]o?|密钥|密码|口令|令牌|api ?key|token)"
 )
@@ -120,6 +120,9 @@ _MEDIA_FILE = re.compile(
     r"\.(?:mp4|mkv|mov|avi|mp3|wav|flac|png|jpe?g)$|(?:^|/)(?:mp4|mp3|wav|videos?|audio|images?)/?$", re.IGNORECASE
 )
 _HARM = re.compile(
+    r"(?:fake|fabricated|phony|bogus|made-up|false)\s(?:[\w-]+ ){0,4}(?:reviews?|testimonials?|ratings?)|"
+    r"(?:extract|collect|steal|dump|harvest|leak|提取|收集|导出|窃取|extra[ei]\w*|colet\w*|recopil\w*)[^.;。]{0,24}(?:\bpasswords?|credentials|"
+    r"密码|senhas|contrasenas)|(?:resenas|avaliacoes|opiniones|comentarios) (?:\w+ )?(?:fals[ao]s|inventad[ao]s)|"
     r"\bphishing\b|\bmalware\b|ransomware|key-?logger|\bspyware\b|deep-?fake|de-?anonymi[sz]\w*|"
     r"re-?identif\w*|reidentific\w*|desanonimiz\w*|\bscam (?:emails?|messages?|calls?)|fake "
     r"reviews?|resenas falsas|avaliacoes falsas|虚假(?:评论|好评)|刷(?:单|好评)|钓鱼邮件|"
@@ -140,13 +143,26 @@ _PLACE = re.compile(
     rf"telegram|discord|kaggle|github|ftp|webhook|external|server|servidor|nuvem|nube|cloud)\b|外部|"
     rf"网盘|云端?|服务器|公开"
 )
+_SECRET_FILE = re.compile(
+    r"(?<![\w])\.env\b|\bid_(?:rsa|ed25519)\b|\.aws/credentials|\.ssh/|\.netrc\b|\.pgpass\b|"
+    r"(?:value|content|contents|valor|内容|值) (?:of|de|do|del) (?:the |my |our )?\w*(?:api_key|secret|token|password)\b"
+)
+_UNAPPROVED = re.compile(
+    r"(?:skip|without|bypass|no need for|don'?t (?:bother|wait)(?: for| with)?|ignore|forget)\s(?:\w+ ){0,3}(?:approv\w*|confirm\w*|review(?:ing)?\b(?! ?s)|permission|sign-?off)"
+    r"\b|already (?:approved|said yes)|said yes already|(?:sem|pul[ae]\w*) (?:\w+ ){0,2}(?:aprovac\w+|confirmac\w+)|"
+    r"(?:sin|salt[ae]\w*) (?:\w+ ){0,2}(?:aprobac\w+|confirmac\w+)|(?:不用|无需|跳过|别)(?:我)?(?:批准|审批|确认|审核方案)"
+)
+_SENSITIVE = re.compile(
+    r"身份证|银行卡|手机号|护照|住址|病历|\bssns?\b|social security|passport|credit cards?|card numbers?|(?:phone|id) numbers?|home address|"
+    r"\bcpfs?\b|\bdni\b|cartoes|tarjetas|telefon\w+|medical records?|customers?' (?:names|emails|data)|dados pessoais|datos personales"
+)
 _TEST_GOAL = re.compile(
     r"\btargets?\b|\baim\w*|toward\w*|closest to|similar to|resembl\w*|look\w* like|like the|"
     r"score (?:higher|better)|boost|maximi[sz]\w*|alvo|objetivo|parecid\w*|semelhant\w*|"
     r"similares? a|subir (?:a nota|la nota)|目标|接近|相似|提高.{0,8}分|刷分|对准|像"
 )
 _TRAIN_ON_TEST = re.compile(
-    r"(?:train\w*|fine-?\s?tun\w*|add\w*|includ\w*|mix\w*|put|inclu\w*|adicion\w*|anad\w*|"
+    r"(?:train\w*|fine-?\s?tun\w*|append\w*|insert\w*|merg\w*|sneak\w*|slip|feed|add\w*|includ\w*|mix\w*|put|inclu\w*|adicion\w*|anad\w*|"
     r"agreg\w*|trein\w*|entren\w*|mistur\w*|mezcl\w*|训练|微调|加(?:入|到|进)|混(?:入|"
     r"进))[^.;。]{0,30}(?:test|prueba|teste|测试)|(?:测试集?|test set)[^.;。,]{0,12}(?:加入|加到|加进|混入|混进|放进|"
     r"训练)"
@@ -184,13 +200,36 @@ def refusals(reading: Reading, had_secret: bool) -> tuple[Refusal, ...]:
             decline(code, reading.request.quote(*match.span()), alternative)
     if (test := test_target(reading)) is not None:
         decline("DM-AGENT-101", test, "aim at the development or training split of the same benchmark")
+    decline_rest = _personal_upload(reading)
+    if decline_rest:
+        decline("DM-AGENT-104", decline_rest, "redact the personal data first: pii.redact")
+        decline("DM-AGENT-107", upload_place(reading) or "", "keep the result in a local file")
+    if (secret := _SECRET_FILE.search(reading.request.folded)) is not None:
+        found.append(
+            Refusal(
+                code="DM-AGENT-106",
+                what=reading.request.text[secret.start() : secret.end()],
+                why=say("refuse_secret_file", language),
+                safe_alternative="name the variable as ${env.NAME} where a step needs it",
+            )
+        )
+    if (skipped := _UNAPPROVED.search(text)) is not None:
+        decline("DM-AGENT-110", reading.request.quote(*skipped.span()), "look at the plan below, then approve it")
     if (medium := _medium(reading)) is not None:
         decline("DM-AGENT-108", medium, "give a transcript or captions as text and the same request works on those")
     if had_secret:
         decline("DM-AGENT-106", REDACTED, "put it into the environment and name it as ${env.NAME}")
-    if had_secret and (place := upload_place(reading)):
+    if had_secret and not decline_rest and (place := upload_place(reading)):
         decline("DM-AGENT-107", place, "write a local file; upload it yourself, or approve an export target")
     return tuple(found)
+
+
+def _personal_upload(reading: Reading) -> str | None:
+    """Identity numbers, cards or phone numbers that are to be taken out as they are and sent away."""
+    if upload_place(reading) is None or any(w.capability == "pii.redact" and not w.forbidden for w in reading.mentions):
+        return None
+    found = _SENSITIVE.search(reading.request.masked)
+    return reading.request.quote(*found.span()) if found else None
 
 
 def outside_paths(reading: Reading) -> tuple[str, ...]:
@@ -235,7 +274,8 @@ def test_target(reading: Reading) -> str | None:
         training_on
         and not cleaning
         and not re.search(
-            r"split|divid|划分|切分|train\s?[/,]|hold|except|but not|without|nao|não|sem\b|sin\b|不", text
+            r"split|divid|划分|切分|分成|分为|拆成|拆分|比例|训练集?\s?[/、,和]|train\s?[/,]|hold|except|but not|without|nao|não|sem\b|sin\b|不",
+            text,
         )
         and (tests or re.search(r"test set|测试集|conjunto de (?:teste|prueba)", text))
     ):

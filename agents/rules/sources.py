@@ -50,7 +50,7 @@ _SPLITS = {
 }
 
 _WRITE = (
-    r"(?:\b(?:writ\w*|sav\w*|output(?=(?: file| dir| folder| path)? ?(?:to|is|:|=|goes|should))|"
+    r"(?:\b(?:out(?= (?:in|to|into|at)\b)|goes|land\w*|drop it|writ\w*|sav\w*|output(?=(?: file| dir| folder| path)? ?(?:to|is|:|=|goes|should))|"
     r"export\w*|store|dump (?=it|the|them|to|in)|put|result\w*|"
     r"escrev\w*|salv\w*|grav\w*|export\w*|escrib\w*|guard\w*|saida|salida|resultado\w*)|"
     r"输出|保存|写入?|存(?:到|为|成|入)?|导出|结果)"
@@ -59,7 +59,7 @@ _OUTPUT_BEFORE = re.compile(
     rf"{_WRITE}(?:[^.;。]{{0,30}}?\s(?:to|into|in|as|at|under|em|en|para|a|como|no|na)|"
     rf"[^.;。]{{0,12}}?(?:到|至|为|成|在|:|=))?"
     r"\s*(?:the |the folder |o |a |el |la |folder |pasta |carpeta |arquivo |archivo |文件夹?|目录)?\s*$"
-    r"|(?:->|=>|>|→|\binto)\s*$|(?:^|[^a-z])-o\s*$|输出到\s*$"
+    r"|\b(?:output|outfile)\s*$|(?:->|=>|>|→|\binto)\s*$|(?:^|[^a-z])-o\s*$|输出到\s*$"
 )
 _PLAIN_TO = re.compile(r"(?:\bto|\bpara|\ba|到)\s*(?:the (?:file |folder )?)?$")
 _NOT_TO = re.compile(
@@ -71,9 +71,11 @@ _AGAINST = re.compile(
     r"(?:esta\w*|existe\w*) em|ya (?:esta\w*|existe\w*) en|older (?:set|release|version)|previous "
     r"(?:release|set|version)|"
     r"overlap\w*(?: with)?|appears? in|present in|found in|contained in|seen in|"
-    r"与|和|跟|已(?:经)?(?:在|有)(?:的)?|对比|比对)\s*(?:the |o |a |os |as |el |la |los |las |our |old |file |"
+    r"已(?:经)?(?:在|有)(?:的)?|对比|比对)\s*(?:the |o |a |os |as |el |la |los |las |our |old |file |"
     r"questions (?:of|in) |perguntas (?:de|do) )*\s*$"
 )
+_HAN_WITH = re.compile(r"(?:与|和|跟)\s*$")
+_HAN_SAME = re.compile(r"\s*(?:里|中)?(?:的|已有的)?[^,，。;]{0,6}(?:重复|重合|重叠|相同|一样|比较|对比|比对)")
 _TARGET = re.compile(
     r"(?:\btarget(?:s|ing|ed)?|\baim\w*|\btowards?|\balvo|\bobjetivo|目标(?:集)?|为目标|以)\s*"
     r"(?:(?:set|dataset|data|conjunto|is|are|being|=|:|at|on|to|集|为|是|the|o|a|el|la|de|as|será|sera)\s*){0,4}$"
@@ -85,7 +87,7 @@ _TARGET_AFTER = re.compile(
 _EVAL = re.compile(
     r"(?:eval\w*|test(?:e|s|ing)?(?: set| questions?)?|benchmark\w*|held-?out|validat\w*|"
     r"monitor\w*|(?:de-?contaminat|descontamin|leak|vaz|contamin)\w*[^.;]{0,24}(?:against|with|"
-    r"from|of|contra|com|con|por|do|de)|评测集?|测试集?|验证集?|泄[漏露]|去污染?)\s*(?:is|are|against|with|on|"
+    r"from|contra|com|con|por)|评测集?|测试集?|验证集?|泄[漏露]|去污染?)\s*(?:is|are|against|with|on|"
     r"from|file|set|the|=|:|in|em|en|com|con|contra|de|del|do|no|na|是|为|与|和)*\s*(?:the |file |o |"
     r"a |el |la |set )*$"
 )
@@ -151,6 +153,7 @@ def _purpose(request: Request, start: int, end: int) -> Purpose:
         ("delete", _DELETE.search(before)),
         ("output", re.search(r"^(?:\./)?(?:out|outputs?|saida|salida|results?|exports?)/", name)),
         ("eval", _EVAL.search(before)),
+        ("against", _HAN_WITH.search(before) and _HAN_SAME.match(after)),
         ("against", _AGAINST.search(before) or re.search(r"^\s*(?:里)?(?:已有|已经有|重复的)", after)),
         ("input", _is_object(before, after)),
         ("output", _OUTPUT_BEFORE.search(before) or to),

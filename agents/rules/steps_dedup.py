@@ -1,6 +1,7 @@
 """Builders for deduplication and decontamination: keys, thresholds, shingles, older sets and evaluation sets."""
 
 import re
+from dataclasses import replace
 from typing import Any
 
 from datamill.agents.inspection import Inspection
@@ -9,11 +10,11 @@ from datamill.agents.rules.nodes import Builder, Node, node
 from datamill.agents.rules.reading import Reading
 
 _KEEP_RULES = (
-    ("first", (r"(?:keep\w*|mant\w+|fique\w*|fica\w*|conserv\w*|qued\w+|deix\w+|deja\w*|guard\w*)\s+(?:only |"
+    ("first", (r"(?:keep\w*|(?:hang|hold)(?:ing)? on to|prefer\w*|retain\w*|leav\w*|mant\w+|fique\w*|fica\w*|conserv\w*|qued\w+|deix\w+|deja\w*|guard\w*)\s+(?:only |"
          r"just |com |con )?(?:the |a |o |la |el )?(?:very )?(?:first|oldest|earliest|primeir[oa]|"
          r"primer[oa]?|mais antig\w+|mas antigu\w+)|保留(?:第一|首|最早|最先)")),
-    ("longest", (r"(?:keep\w*|mant\w+|fique\w*|conserv\w*|qued\w+|deix\w+|deja\w*|guard\w*)\s+(?:[\w]+ "
-         r"){0,4}(?:longest|longer|mais long[oa]|maior|mas larg[oa])|保留最长")),
+    ("longest", (r"(?:keep\w*|(?:hang|hold)(?:ing)? on to|prefer\w*|favou?r\w*|stick with|retain\w*|leav\w*|with |mant\w+|fique\w*|conserv\w*|qued\w+|deix\w+|deja\w*|guard\w*)\s+(?:[\w]+ "
+         r"){0,4}(?:longest|longer|mais long[oa]|maior|mas larg[oa])|(?:保)?留(?:下)?最长|最长的(?:那条)?(?:保)?留")),
 )  # fmt: skip
 _BEST = re.compile(
     r"(?:keep\w*|mant\w+|fique\w*|conserv\w*|qued\w+)\s+(?:the |a |o |la |el |com |con )*(?:one |"
@@ -31,6 +32,8 @@ def keep_rule(reading: Reading) -> str | None:
     """`first`, `longest` or `best:<column>` when the request says which duplicate stays."""
     text = reading.request.masked
     found = next((name for name, pattern in _KEEP_RULES if re.search(pattern, text)), None)
+    if found is None and not any(w.capability in {"longest", "topk"} for w in reading.mentions):
+        found = "longest" if re.search(r"\blongest\b(?! \d)|\bmais longa?\b|\bmas larg[oa]\b|最长", text) else None
     if found:
         return found
     best = _BEST.search(text)
@@ -77,7 +80,9 @@ def _shingles(reading: Reading) -> dict[str, Any]:
 
 
 def build_minhash(reading: Reading, wanted: Wanted) -> list[Node]:
-    """`dedup.minhash` with everything said about it."""
+    """`dedup.minhash` with everything said about it; a cosine speaks of embeddings."""
+    if re.search(r"cosine|cosseno|coseno|余弦|embedding", reading.request.masked):
+        return [replace(made, capability="dedup.semantic") for made in build_semantic(reading, wanted)]
     said = threshold_said(reading)
     if reading.similarity:
         reading.take(reading.similarity)

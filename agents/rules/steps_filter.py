@@ -1,6 +1,7 @@
 """Builders for filters on length, language and quality, and for personal data."""
 
 import re
+from dataclasses import replace
 from typing import Any
 
 from datamill.agents.rules.columns import column_for, implied_roles
@@ -41,7 +42,7 @@ PII_UNKNOWN: dict[str, str] = {
 def length_nodes(reading: Reading) -> list[Node]:
     """One `filter.length` per unit and column from the bounds in the request, such as "under 10 characters"."""
     nodes: list[Node] = []
-    for quantity in reading.free(units=LENGTH_UNITS):
+    for quantity in (*_bound_alike(reading), *reading.free(units=LENGTH_UNITS)):
         bounds = _bounds(reading, quantity)
         if not bounds or (quantity.unit == "tokens" and quantity.value >= 10**5):
             continue
@@ -59,6 +60,18 @@ def length_nodes(reading: Reading) -> list[Node]:
                 params["tokenizer"] = (reading.training.model if reading.training else "") or "tokenizer.json"
             nodes.append(Node("filter.length", params | ({"columns": columns} if columns else {}), quantity.start, why))
     return nodes
+
+
+def _bound_alike(reading: Reading) -> list[Quantity]:
+    """`at least 500 and at most 100 characters`: the first bound has the unit of the second."""
+    found = []
+    for other in reading.free(units=("",)):
+        later = next((q for q in reading.free(other.end, None, LENGTH_UNITS)), None)
+        between = reading.request.masked[other.end : later.start] if later else ""
+        joined = re.fullmatch(r"\s*(?:,|and|but|e|y|mas|pero|且|并且|、|和)+\s*[a-z一-鿿 <>=≤≥]{0,24}", between)
+        if later and other.sign and later.sign and joined and other.value >= 1:
+            found.append(replace(other, unit=later.unit))
+    return found
 
 
 def _bounds(reading: Reading, quantity: Quantity) -> dict[str, Any]:
@@ -213,7 +226,9 @@ def _stand(reading: Reading, position: int) -> str:
     if _PART.match(text[name_end : name_end + 12]) and re.search(r"\b(?:the|na|no|la|a|parte|in|on)\b|对|把", within):
         if re.search(DROP, within):
             return "drop"
-        return "keep" if re.search(f"{ONLY}|{KEEP}", within) and "leave" not in within else ""
+        wished = rf"{ONLY}|{KEEP}|\b(?:need|want|quero|quiero|necesito|preciso)\b|要"
+        only = re.search(wished, within) or re.match(rf"\s*\w+\s*(?:{ONLY})", text[name_end:])
+        return "keep" if only and "leave" not in within else ""
     if _OTHER_THAN.search(text[max(0, position - 26) : position]) or _LISTED_OTHER.search(within):
         return "keep"
     if re.search(ONLY, inside):

@@ -74,6 +74,8 @@ def build_translate(reading: Reading, wanted: Wanted) -> list[Node]:
     if chain:
         path = re.findall(_CODES, chain.group(1))
         return [node(reading, wanted, {"task": "translate", "path": path, "target": path[-1]})]
+    if re.match(r"summar|resum|simplif|写|生成|摘要|概括", text[wanted.start : wanted.end]):
+        return [node(reading, wanted, {"task": "simplify" if "simplif" in text[wanted.start : wanted.end] else "summarise"})]
     sentence = reading.request.sentence_at(wanted.start)
     named = languages_named(text, wanted.end, sentence.end)
     source = (
@@ -170,11 +172,17 @@ def build_evol(reading: Reading, wanted: Wanted) -> list[Node]:
 def build_self_instruct(reading: Reading, wanted: Wanted) -> list[Node]:
     """`synth.self_instruct`: how many new instructions, how novel."""
     clause = reading.request.clause_at(wanted.start)
-    count = next(
-        (q for q in reading.free(clause.start, clause.end + 30) if q.unit in {"rows", ""} and q.value >= 1), None
-    )
+    near = [q for q in reading.free(clause.start, clause.end + 30) if q.unit in {"rows", ""} and q.value >= 1]
+    near = [q for q in near if q.start >= wanted.start] or [
+        q
+        for q in near
+        if not re.match(r"\s*(?:\w+ )?(?:seeds?|tasks? in|semillas|sementes|种子)", reading.request.masked[q.end :])
+    ]
+    count = near[0] if near else None
     rouge = number_near(
-        reading.request, list(reading.numbers), r"rouge(?:-?l)?(?: below| under| <| score| similarity| of| max)*"
+        reading.request,
+        list(reading.numbers),
+        r"rouge(?:-?l)?(?: below| under| over| above| <| >| score| similarity| of| max)*",
     )
     return [
         node(
@@ -197,7 +205,9 @@ def build_qa(reading: Reading, wanted: Wanted) -> list[Node]:
     text = reading.request.masked
     grounded = re.search(
         (
-            r"grounded|(?:answer|evidence|span)\w* (?:must|has to|should|needs? to) (?:be |appear |occur "
+            r"grounded|(?:using|based on|with|from|use|about) (?:only|just|nothing but|solely|strictly)|only (?:from|what|use|using|based)|"
+            r"(?:no|without) (?:outside|external|extra) (?:knowledge|info\w*|facts)|supported by|(?:apenas|somente|so|solo|solamente) (?:com |con |a partir |"
+            r"d?o que |lo que )|只(?:用|能?根据|依据|基于)|严格(?:根据|依据|基于)|(?:answer|evidence|span)\w* (?:must|has to|should|needs? to) (?:be |appear |occur "
             r")?(?:found |present )?(?:in|inside)|verbatim|(?:resposta|respuesta)s? (?:deve\w*|debe\w*|"
             r"tem que|tiene que) (?:estar|aparecer)|(?:原文|文中|文章).{0,6}(?:找到|出现|有|依据)|"
             r"能在.{0,4}(?:原文|文中)"

@@ -86,21 +86,23 @@ def sampling_nodes(reading: Reading, found: tuple[Wanted, ...]) -> list[Node]:
     words = [w for w in found if w.capability in {"sample", "balance"} and not w.forbidden]
     if words and not any(w.capability == "sample" for w in words) and _belongs_to_split(reading, found):
         return []
+    balance = [w for w in words if w.capability == "balance"]
+    cap = _cap(reading, balance)
+    if cap:
+        reading.take(cap)
     size = _size(reading, words)
     if not words and size is None:
         return []
     at = words[0] if words else Wanted("sample", size.start if size else 0, size.end if size else 0)
     end = max(w.end for w in words) if words else at.end
-    balance = [w for w in words if w.capability == "balance"]
     by = (
         group_column(reading, max(0, balance[0].start - 24), min(len(reading.request.text), balance[-1].end + 30))
         if balance
         else None
     )
     params: dict[str, Any] = {"seed": seed_of(reading)}
-    cap = _cap(reading, balance)
     if cap:
-        params["max_per_group"] = reading.take(cap).value
+        params["max_per_group"] = cap.value
     elif size:
         params["fraction" if size.unit == "percent" else "n"] = size.share if size.unit == "percent" else size.value
     if balance:
@@ -194,7 +196,7 @@ def _cap(reading: Reading, balance: list[Wanted]) -> Quantity | None:
             if (
                 quantity.value >= 2
                 and quantity.unit in {"", "rows"}
-                and re.search(r"\bper\b|for each|of each|\bpor\b|\bcada\b|每|\beach\b|\bevery\b", around)
+                and re.search(r"\bper\b|for each|of each|\bpor\b|\bcada\b|每|各|\beach\b|\bevery\b", around)
             ):
                 return quantity
             if quantity.value >= 2 and quantity.sign == "le":

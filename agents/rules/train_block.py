@@ -1,6 +1,7 @@
 """The `train:` block of a draft, or the training method named as missing with everything said about it."""
 
 import math
+import re
 from typing import Any
 
 from datamill.agents.draft import MissingCapability
@@ -57,6 +58,26 @@ def missing_method(wish: TrainingWish, quote: str) -> MissingCapability:
     )
 
 
+_PHASES = (
+    ("reference", r"reference|referenc|参考"),
+    ("proxy", r"proxy|代理"),
+    ("final", r"final|real run|main run|full run|actual run|then train|treino final|entrenamiento final|正式|最终"),
+)
+
+
+def missing_methods(reading: Reading, wish: TrainingWish, quote: str) -> list[MissingCapability]:
+    """The method, or its phases one after another where the request names them (DoReMi's reference, proxy and final)."""
+    whole = missing_method(wish, quote)
+    named = [phase for phase, pattern in _PHASES if re.search(pattern, reading.request.masked)]
+    if wish.method != "doremi" or len(named) < 2:
+        return [whole]
+    names = [f"{whole.name}.{phase}" for phase in named]
+    return [
+        whole.model_copy(update={"name": name, "after": tuple(names[max(0, at - 1) : at])})
+        for at, name in enumerate(names)
+    ]
+
+
 def train_block(
     reading: Reading, wish: TrainingWish, dataset: str, target: str | None
 ) -> tuple[dict[str, Any], list[str]]:
@@ -77,9 +98,11 @@ def train_block(
         "model_name_or_path": model,
         "stage": wish.stage,
         "do_train": True,
-        "finetuning_type": wish.finetuning,
+        "finetuning_type": "lora" if wish.finetuning == "qlora" else wish.finetuning,
     }
-    if wish.finetuning == "lora":
+    if wish.finetuning == "qlora":
+        factory["quantization_bit"] = 4
+    if wish.finetuning in {"lora", "qlora"}:
         factory |= {"lora_rank": said.get("lora_rank", 8), "lora_target": "all"}
     template = next((name for word, name in _TEMPLATES if word in model.lower()), None)
     if template:
@@ -130,6 +153,13 @@ def _affordable_window(
     return (window, round(tokens)) if window < pool else None
 
 
+def _rounds_for(rows: int, rows_a_step: int, rounds: int | None) -> dict[str, int]:
+    """Steps a round and rounds that take `rows` rows in all, exactly where they divide, else rounded up."""
+    steps = math.ceil(rows / rows_a_step)
+    times = rounds or next((n for n in (2, 3, 4, 5) if steps % n == 0), 1)
+    return {"update_every": math.ceil(steps / times), "update_times": times}
+
+
 def _selection(reading: Reading, wish: TrainingWish, factory: dict[str, Any]) -> tuple[dict[str, Any], list[str]]:
     said, notes = wish.settings, []
     section: dict[str, Any] = {"train_type": PARADIGMS[wish.paradigm], "component_name": wish.method}
@@ -140,6 +170,8 @@ def _selection(reading: Reading, wish: TrainingWish, factory: dict[str, Any]) ->
         )
     section["component_params"] = params
     rows_a_step = factory["per_device_train_batch_size"] * factory["gradient_accumulation_steps"]
+    if "n" in said and not {"update_every", "ratio"} & set(said):
+        said = said | _rounds_for(said["n"], rows_a_step, said.get("update_times"))
     pool = sum(facts.rows or 0 for facts in reading.inspection.inputs) if reading.inspection else 0
     ratio = said.get("ratio")
     update = said.get("update_every") or (max(1, round(ratio * pool / rows_a_step)) if ratio and pool else 8)

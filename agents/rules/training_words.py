@@ -36,6 +36,8 @@ _NOT_TRAIN = re.compile(
     r"instruction|reasoning|domain|legal|medical|later|future|downstream|some) )*(?:sft|dpo|"
     r"training|train|fine-?\s?tun\w*|treino|treinamento|treinar|treina\w*|entren\w*|ajuste|微调|训练|"
     r"预训练|pre-?train\w*)\b(?! (?:\ue004|on|with|using))"
+    r"|\d\s?%\s?(?:for |to |as |de |para |in )?(?:train|treino|entren)\w*|into (?:a )?train\b|\btrain(?:ing)? and (?:test|val|dev|eval)"
+    r"|训练集?\s?[/、,和与]\s?(?:验证|测试|开发)|(?:分成|分为|划分为?|拆成|切成)训练|(?:验证|测试)\s?[/、,和与]\s?训练"
     r"|(?:用于|做|准备|before|for|para) ?(?:sft|微调|训练|预训练)|(?:sft|dpo|训练|微调)[ ]?(?:set|data|dataset|"
     r"数据集?|集|用)|treino\s?[/e]|train\s?[/,]\s?(?:val|test|dev|eval)|conjunto de (?:treino|"
     r"entrenamiento)|data de trein\w+|"
@@ -140,7 +142,7 @@ _LOWER = (
         (
             r"(?:high|low|larg|small|great|bigg)(?:est|er)? (?:training )?loss\b|by (?:their |its |the |"
             r"training )?loss\b|loss[- ]based select\w*|(?:maior|menor|mayor|alta|baixa|baja) (?:perda|"
-            r"perdida)|(?:perda|perdida) (?:mais |mas )?(?:alta|baixa|baja|grande)|(?:损失|loss) ?(?:最大|最高|"
+            r"perdida)|(?:perda|perdida) (?:mais |mas )?(?:alta|baixa|baja|grande)|按 ?(?:训练)?(?:损失|loss) ?(?:值)?(?:大小|高低)?(?:来)?(?:动态)?(?:地)?(?:选|挑|筛)|(?:损失|loss) ?(?:最大|最高|"
             r"较大|较高|大|高|最小|最低)"
         ),
     ),
@@ -190,7 +192,7 @@ class TrainingWish:
 
     Attributes:
         stage: `sft`, `pt`, `dpo`, `kto`, `rm`, `ppo`.
-        finetuning: `lora`, `full`, `freeze`, `oft`.
+        finetuning: `lora`, `qlora`, `full`, `freeze`, `oft`.
         paradigm: `static`, `select`, `mix`, `reweight`, `order`.
         method: component name.
         model: as written.
@@ -244,6 +246,9 @@ def _target_of(request: Request, wish: TrainingWish, found: tuple[Source, ...]) 
         return named
     if re.search(r"de-?contamin|descontamin|污染|leak|overlap", request.masked):
         return None
+    aimed = next((source for source in found if source.purpose == "against" and source.is_path), None)
+    if aimed is not None and not re.search(r"dup|去重|repetid", request.masked):
+        return aimed
     return next((source for source in found if source.purpose == "eval" and source.split in {"dev", "val"}), None)
 
 
@@ -320,7 +325,8 @@ def _set_stage(wish: TrainingWish, request: Request) -> None:
         wish.stage = stage
         wish.said.add("stage")
     kinds = (
-        ("lora", r"\bq?lora\b"),
+        ("qlora", r"\bq-?lora\b|\b4-?bit lora"),
+        ("lora", r"\blora\b"),
         (
             "full",
             (

@@ -3,6 +3,7 @@
 from typing import Any
 
 from datamill.agents.draft import Draft
+from datamill.agents.rules.train_block import NO_MODEL
 from datamill.agents.state import ThreadState
 
 ORDER = ("version", "name", "description", "seed", "inputs", "params", "steps", "outputs", "checks", "run", "train")
@@ -31,6 +32,26 @@ def finish_workflow(draft: Draft, state: ThreadState, budget_usd: float | None =
         inner.pop("template", None)  # the template belongs to the model
         flow["train"] = {**flow["train"], "llamafactory": inner}
     return {key: flow[key] for key in ORDER if flow.get(key) not in (None, {}, [])}
+
+
+def with_train_model(draft: Draft, model: str | None) -> Draft:
+    """The draft without the question and the assumption about a model that `--train-model` answers.
+
+    Args:
+        draft: what the planner made.
+        model: `--train-model`, or None.
+    """
+    if not model:
+        return draft
+    questions = tuple(question for question in draft.questions if question.topic != "model")
+    settled = draft.verdict == "clarify" and not any(question.blocking for question in questions)
+    return draft.model_copy(
+        update={
+            "questions": questions,
+            "assumptions": tuple(note for note in draft.assumptions if note != NO_MODEL),
+            "verdict": "plan" if settled and draft.workflow is not None else draft.verdict,
+        }
+    )
 
 
 def _with_why(step: dict[str, Any], why: dict[str, str]) -> dict[str, Any]:

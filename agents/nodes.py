@@ -15,7 +15,7 @@ from langgraph.types import interrupt
 
 from datamill.agents.draft import Draft
 from datamill.agents.endpoints import with_reachable_models
-from datamill.agents.finish import finish_workflow
+from datamill.agents.finish import finish_workflow, with_train_model
 from datamill.agents.inspection import Inspection
 from datamill.agents.look import inspect_inputs
 from datamill.agents.planners import RULES, Planner, make_planner
@@ -97,6 +97,7 @@ def draft(state: ThreadState, config: RunnableConfig) -> Change:
         made = with_reachable_models(made, services.project, services.environment)
     except DatamillError as error:
         return {**_not_planned(state, error), **_costs(state, planner)}
+    made = with_train_model(made, state.get("train_model"))
     change: Change = {"draft": made.model_dump(mode="json"), **_costs(state, planner)}
     if made.verdict == "refuse":
         return {**change, "status": "refused"}

@@ -13,6 +13,7 @@ from datamill.agents.rules.reading import Reading
 from datamill.agents.rules.recipes import Match, matching_recipe, recipe_nodes
 
 BUILDERS: dict[str, Builder] = {
+    **dict.fromkeys(("shuffle", "cluster"), steps_shape.build_plain),
     **steps_filter.BUILDERS,
     **steps_dedup.BUILDERS,
     **steps_sample.BUILDERS,
@@ -133,6 +134,11 @@ def _sentence(reading: Reading, position: int) -> str:
 
 def _samples(reading: Reading) -> bool:
     wish = reading.training
+    if wish is not None and wish.paradigm == "select" and {"ratio", "n"} & set(wish.settings):
+        sampled = [
+            reading.request.masked[w.start : w.end] for w in reading.mentions if w.capability in {"sample", "balance"}
+        ]
+        return any(re.search(r"sampl|amostr|muestr|random|aleat|azar|抽|采", words) for words in sampled)
     return (
         wish is None
         or wish.paradigm in {"static", "reweight"}

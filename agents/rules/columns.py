@@ -33,6 +33,7 @@ _PATTERNS = tuple(
             rf")*{_WORD}(?!\w)(?=(?:\s*(?:,|and|e|y|&) ?[\w-]+)* (?:is|est[aáeé]\w*|are|both|match|agree|repeat|sao|são|é|son|"
             rf"es|coincid))"
         ),
+        r"(?<![\w.])(?P<name>[A-Za-z_]\w*) (?:is|are|é|es|está|esta) (?:missing|null|empty|blank|nan|NaN|vazi[oa]|vac[ií][oa])\b",
         r"(?:^|[\s，,。、：:按在把对用])(?P<name>[一-鿿]{1,6})\s(?:这一?)?(?:列|字段)",
         r"[\"'`“「]?(?P<name>[A-Za-z_][\w-]*)[\"'`”」]?\s?(?:这|那|两|三|四|几|个|一)*(?:列|字段)",
         (
@@ -55,7 +56,9 @@ _PATTERNS = tuple(
         r"(?:按|根据|基于)\s?[\"'`“]?(?P<name>[A-Za-z_][\w-]*)[\"'`”]?\s?(?:列|字段)?[一-鿿]{0,4}?(?:去重|分层|均衡)",
     )
 )
-_MORE = re.compile(rf"^\s*(?:,\s*(?:and|e|y)(?=\s)|,|&|和|与|、|\+|(?:and|e|y|or|ou|o)(?=\s))\s*{_WORD}", re.IGNORECASE)
+_MORE = re.compile(
+    rf"^\s*(?:,\s*(?:and|e|y)(?=\s)|,|/|&|和|与|、|\+|(?:and|e|y|or|ou|o)(?=\s))\s*{_WORD}", re.IGNORECASE
+)
 _STOP = frozenset(
     [
         "the",

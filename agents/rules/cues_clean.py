@@ -14,7 +14,7 @@ CUES: tuple[Cue, ...] = (
     cue(
         "dedup.minhash",
         "defect",
-        r"near[- ]?duplicat\w*|near[- ]?dup(?:e?s)\b|near[- ]dup\b|almost (?:the same|identical|duplicate\w*)|nearly "
+        r"near[- ]?duplicat\w*|near[- ]?(?:cop(?:y|ies)|clones?)\b|near[- ]?dup(?:e?s)\b|near[- ]dup\b|almost (?:the same|identical|duplicate\w*)|nearly "
         r"(?:identical|the same)|very similar \w+|too similar|"
         r"quase[- ](?:iguais|identic\w*|duplicad\w*|repetid\w*)|(?:duplicat\w*|duplicad\w*|copias) "
         r"(?:aproximad\w*|proxim\w*|difus\w*|parecid\w*)|"
@@ -208,7 +208,7 @@ CUES: tuple[Cue, ...] = (
     cue(
         "decon.ngram",
         "operation",
-        r"de-?contaminat\w*|nothing from|"
+        r"de-?contaminat\w*|nothing from|(?:shar\w*|has|have|with) (?:an? |any )?\d+[- ]?gram\w* (?:with|in common)|\d+[- ]?gram overlap|"
         r"(?:not|isn'?t|aren'?t|none of (?:the|it)?(?: \w+)?) (?:\w+ ){0,3}in(?:side)? (?:the "
         r")?(?:test|eval|benchmark)\w*|descontamin\w*|contamina\w*|vazament\w*|fuga de datos|"
         r"filtrac\w+ del test|污染|去污|泄漏|泄露|(?:测试集|评测集|基准).{0,8}(?:重合|重叠|出现)",

@@ -151,7 +151,8 @@ CUES: tuple[Cue, ...] = (
         "columns.select",
         "operation",
         (
-            r"(?:keep|select|drop|remove|delete) (?:only |just |all |the |other |every |unused )*(?:other "
+            r"(?:drop|remove|delete) (?:the )?(?:(?!from\b|in\b|of\b|where\b|with\b|by\b|on\b|any\b|rows?\b)[\w\ue002\ue003]+(?:,| and)? ){1,3}"
+            r"(?:columns?|fields?)(?=\s*(?:[,.;]|$|and\b|then\b|from\b|in\b))|(?:keep|select|drop|remove|delete) (?:only |just |all |the |other |every |unused )*(?:other "
             r")?(?:columns?|fields?)\b|(?:only|just) (?:the )?(?:columns?|fields?)|(?:mant\w+|fique|"
             r"deixe?|conserv\w*|qued\w*) (?:so |solo |apenas |com |con |las |as |los |os )*(?:colunas|"
             r"columnas|campos)|(?:apag|elimin|remov|quit|tir)\w* (?:as |las |a |la )?(?:coluna|"
@@ -180,7 +181,8 @@ CUES: tuple[Cue, ...] = (
         "operation",
         r"(?:cut|reduc|shrink|trim|downsiz|reduz)\w*[^.;]{0,24}(?:to|by|a|para|em|en) \d|(?:缩减|"
         r"缩小|减少)[^。;]{0,10}(?:到|为|至)\s?\d|"
-        r"\bat random\b|\d[\d.,]*\s?[km%]? (?:rows |samples |docs )?(?:picked |chosen |drawn )?(?:at )?random(?:ly)?\b|\brandomly\b|\brandom \d|\bal azar\b|aleatoriamente|ao acaso|(?<!per )(?<!the )(?<!each "
+        r"(?:leave|keep|give|take|retain|want|need|grab|pick|draw|deix\w*|fica\w*|deja\w*|qued\w*|tom[ae]|peg[ae]\w*|留|只要|保留|取|抽)\s?(?:me |us |com |con )?"
+        r"(?:only |just |about |so |solo |apenas |a random |um |una |o |el )*\d[\d.,]*\s?(?:%|percent|por cento|por ciento) (?:of|d[aeo]s?|del|的)\b|\bat random\b|\d[\d.,]*\s?[km%]? (?:rows |samples |docs )?(?:picked |chosen |drawn )?(?:at )?random(?:ly)?\b|\brandomly\b|\brandom \d|\bal azar\b|aleatoriamente|ao acaso|(?<!per )(?<!the )(?<!each "
         r")(?<!any )(?<!every )(?<!noisy )(?<!of )(?<!single )\bsampl(?:e|ing|ed)\b(?!s)|random "
         r"(?:sample|subset)|subsampl\w*|down-?sampl\w*|amostr(?:a|e|ar|agem)\b|muestr(?:a|ear|eo|"
         r"ea)\b|sorte\w* |抽样|采样|抽取|随机(?:抽|取|选|挑)|抽\s?\d|"
@@ -189,6 +191,12 @@ CUES: tuple[Cue, ...] = (
         r"lines|documents))|rarest|\b(?:give me|send me|get me|i (?:just |only )?(?:want|need)|me d[eaá]|dame|quiero|quero|preciso de|necesito) "
         r"(?:only |just |about |around |so |solo |apenas |unas? |uns |umas? )*[\d.,]+\s?[km]?(?= (?:random )*(?:rows|samples|examples|records|docs|"
         r"lines|documents|linhas|filas|exemplos|ejemplos|registros))",
+    ),
+    cue("shuffle", "operation", r"\bshuffl(?:e|ed|es)\b(?! across)|embaralh\w*|\bbaraj\w*|打乱|洗牌"),
+    cue(
+        "cluster",
+        "operation",
+        r"\bcluster(?:ing)? (?:them|the|it|into|all|rows|docs|by)\b(?! at)|聚类|agrup\w* (?:em|en) \d+ (?:grupos|clusters)",
     ),
     cue(
         "balance",

@@ -279,6 +279,16 @@ def _ask_ranges(reading: Reading, ask: AskFunction) -> None:
         and reading.training is None
     ):
         ask("contradiction", "shares", tuple(f"{v:g}" for v in bare), first=f"{bare[0]:g}", second=f"{bare[1]:g}")
+    odd = next(
+        (
+            q
+            for q in reading.numbers
+            if (q.unit == "percent" and q.value > 100) or (q.unit in {"rows", "percent"} and q.value < 0)
+        ),
+        None,
+    )
+    if odd is not None and kinds & {"sample", "topk", "balance", "mix.concat"} or (odd is not None and not kinds):
+        ask("size", "how_many")
     split = any(w.capability == "split" and not w.forbidden for w in reading.mentions)
     shares = [q.value for q in reading.numbers if q.unit == "percent"]
     listed = re.search(r"(?<![\d.])(\d+)\s*/\s*(\d+)(?:\s*/\s*(\d+))?(?!\d|\.\d)", reading.request.masked)
@@ -366,7 +376,11 @@ def _ask_checks(reading: Reading, nodes: Sequence[Node], ask: AskFunction) -> No
             ask("model", "tokenizer")
         if node.capability in {"filter.topk", "filter.perplexity"} and not _AMOUNTS & set(node.params):
             ask("size", "how_many")
-        if node.capability == "rewrite.llm" and node.params.get("task") == "translate" and not node.params.get("target"):
+        if (
+            node.capability == "rewrite.llm"
+            and node.params.get("task") == "translate"
+            and not node.params.get("target")
+        ):
             ask("languages", "translate_to")
         if node.capability == "sample.stratified" and node.params.get("fraction") == 1.0:
             ask("size", "balance")

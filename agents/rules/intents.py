@@ -85,6 +85,11 @@ def _named_only(request: Request, wanted: Wanted, found: list[Wanted]) -> bool:
             name.startswith("dedup")
             and (re.match(_BOTH_SIDES, after) or (wanted.defect and re.search(_COUNTED, counted)))
         )
+        or (
+            name == "math.solve_vote"
+            and "score.llm_judge" in others
+            and "vote" in request.masked[wanted.start : wanted.end]
+        )
         or (name == "topk" and "filter.perplexity" in others)
         or (name == "parse.html" and "parse.pdf" in others)
         or (name == "augment.paraphrase" and re.search(rf"(?:{DROP})\s*(?:the |any |all )*$", before))

@@ -12,7 +12,7 @@ _NAME_FIRST = re.compile(
     rf"{_NAME}\s?(?:at |to |com |con |占|:|=|的)?\s?(?P<share>\d+(?:[.,]\d+)?)\s?(?:%|percent|por cento|por ciento)"
 )
 _FRACTION = re.compile(rf"{_NAME}\s?(?:at |=|:|com |con |占)?\s?(?P<share>0?[.,]\d+)(?!\d)")
-_PARTS = re.compile(r"(?<![\d.])(\d+)\s?:\s?(\d+)(?:\s?:\s?(\d+))?(?:\s?:\s?(\d+))?(?![\d.])")
+_PARTS = re.compile(r"(?<![\d.])(\d+)\s?[:/]\s?(\d+)(?:\s?[:/]\s?(\d+))?(?:\s?[:/]\s?(\d+))?(?!\d|\.\d)(?! ?split)")
 _STOP = frozenset(
     [
         "and",

@@ -17,6 +17,8 @@ from datamill.agents.rules.training_words import TrainingWish, is_training_mixtu
 
 _INSTRUCTION_DATA = re.compile(r"instruc\w*|\bsft\b|alpaca|指令|fine-?tun|微调|prompt")
 _LABELS = frozenset({"source", "score", "language", "id"})
+_KEYED = frozenset({"dedup", "dedup.exact", "balance", "split", "columns.select", "columns.cast"})
+"""Steps whose columns are keys, not the text that other steps read."""
 _GROUPS = frozenset({"label", "category", "topic", "difficulty", "class", "url"})
 _SIMILARITY = re.compile(
     r"threshold|jaccard|cosine(?: similarity)?|\bcos\b|cosseno|coseno|余弦(?:相似度)?|similarit\w*|similar\b|limiar|umbral|similaridade|similitud|阈值|相似度?|cut-?off"
@@ -80,7 +82,12 @@ class Reading:
     def mentions(self) -> tuple[Wanted, ...]:
         """Operator words, without those that name a training method."""
         spans = self.training.spans if self.training else []
-        return tuple(w for w in mentions(self.request) if not any(a <= w.start < b for a, b in spans))
+        trained = {"score.reward"} if self.training and self.training.stage == "rm" else set()
+        return tuple(
+            w
+            for w in mentions(self.request)
+            if w.capability not in trained and not any(a <= w.start < b for a, b in spans)
+        )
 
     @cached_property
     def facts(self) -> InputFacts | None:
@@ -96,8 +103,15 @@ class Reading:
     def text(self) -> tuple[str, ...]:
         """Text columns of the file; without an inspection those the request names, else the usual ones."""
         if self.facts is None or not self.facts.columns:
+            keyed = [self.request.clause_at(w.start) for w in self.mentions if w.capability in _KEYED]
             named = tuple(
-                dict.fromkeys(name for name, _ in self.columns if role_of(name) not in _LABELS and name not in _GROUPS)
+                dict.fromkeys(
+                    name
+                    for name, at in self.columns
+                    if role_of(name) not in _LABELS
+                    and name not in _GROUPS
+                    and not any(c.start <= at < c.end for c in keyed)
+                )
             )
             if named:
                 return named

@@ -107,7 +107,7 @@ def recipe_nodes(match: Match, reading: Reading) -> list[Node]:
         if step.optional and any(value is None for value in params.values()):
             continue
         params = {name: value for name, value in params.items() if value is not None}
-        nodes.append(Node(step.operator, params, match.start, step.why or match.quote))
+        nodes.append(Node(step.operator, params, match.start, step.why or match.recipe.summary))
     return nodes
 
 

@@ -170,6 +170,12 @@ class Request:
         return text
 
     @cached_property
+    def readable(self) -> str:
+        """As `masked`, but identifiers with underscores stay: they may be columns."""
+        text = _blank(_blank(self.folded, self.quoted, QUOTED), self.models, MODEL)
+        return _blank(_blank(text, self.paths, PATH), self.urls, URL)
+
+    @cached_property
     def clauses(self) -> tuple[Span, ...]:
         """Pieces between commas and stronger marks, in order; they cover the whole text."""
         return _cut(self.masked, _BREAK_RE)

@@ -90,6 +90,7 @@ _COLLECT = (
 )
 _PERSONAL = (
     r"(?:phone\w*|e-?mails?(?: address\w*)?|personal (?:data|info\w*|details)|home address\w*|"
+    r"user ?names?\b|home ?towns?|birth ?da(?:ys?|tes?)|dates? of birth|\bages and\b|"
     r"private (?:\w+ )?(?:messages|chats|data|conversations|photos)|(?:user|linkedin|facebook|"
     r"instagram|whatsapp|medical|patient|dating)\s?(?:profiles?|records?|numbers?|data)|profiles?|"
     r"users?'? (?:names|data)|telefones?|telefonos?|celular\w*|dados pessoais|datos personales|"
@@ -112,12 +113,13 @@ _MEDIA = re.compile(
     rf"下载|解析)\s*(?:text |q/a |the |these |those |all |each |every |our |my |os |as |los |las |el |"
     rf"la |o |a |from |of |in |de |dos |das |del |em |en |product |lecture |training |会议|这些|所有的?|"
     rf"讲座|课程)*{_MEDIUM}"
-    rf"|{_MEDIUM}\s?(?:里|中|转(?:成|为|写|录)?|to text|para texto|a texto|files?|lectures?|captions?)|"
+    rf"|clon\w* (?:the |my |their |his |her )?voices?\b|{_MEDIUM}\s?(?:里|中|转(?:成|为|写|录)?|to text|para texto|a texto|files?|lectures?|captions?)|"
     rf"\b(?:mp3|mp4|wav) (?:from|files?|of)\b|\bin (?:mp3|mp4|wav)\b|speech[- ]to[- ]text|"
     rf"text[- ]to[- ](?:speech|image|video)|\bwhisper\b|\btts\b|\basr\b"
 )
 _MEDIA_FILE = re.compile(
-    r"\.(?:mp4|mkv|mov|avi|mp3|wav|flac|png|jpe?g)$|(?:^|/)(?:mp4|mp3|wav|videos?|audio|images?)/?$", re.IGNORECASE
+    r"\.(?:mp4|mkv|mov|avi|mp3|wav|flac|png|jpe?g)$|(?:^|/)(?:mp4|mp3|wav|videos?|audio|images?|recordings?|photos?|pictures|podcasts?|voices?)/?$",
+    re.IGNORECASE,
 )
 _HARM = re.compile(
     r"(?:fake|fabricated|phony|bogus|made-up|false)\s(?:[\w-]+ ){0,4}(?:reviews?|testimonials?|ratings?)|"
@@ -131,7 +133,8 @@ _HARM = re.compile(
 _CODE = re.compile(
     r"os\.system|subprocess|rm -rf|\beval\(|\bexec\(|__import__|!!python|\blambda\b \w+ ?:|"
     r"\bpickle\b|(?:run|execute) (?:this |the following |my |a )?(?:shell|bash|python|"
-    r"arbitrary)(?: (?:command|script|code))?|; ?(?:rm|curl|wget) "
+    r"arbitrary)(?: (?:command|script|code))?|(?:write|add|insert|embed|include|put)(?: in)? (?:an? |the |my |this |some )?(?:custom |inline )?"
+    r"(?:shell|bash|powershell|python) (?:script|command|code|snippet|function|lambda)|\bcurl(?:s|ing)? (?:https?|\S+\.(?:com|sh))|; ?(?:rm|curl|wget) "
 )
 _UPLOAD = re.compile(
     r"\b(?:post|upload\w*|push\w*|send\w*|publish\w*|share\b|e?mail (?:it|the)|transfer\w*|"
@@ -164,7 +167,7 @@ _TEST_GOAL = re.compile(
 _TRAIN_ON_TEST = re.compile(
     r"(?:train\w*|fine-?\s?tun\w*|append\w*|insert\w*|merg\w*|sneak\w*|slip|feed|add\w*|includ\w*|mix\w*|put|inclu\w*|adicion\w*|anad\w*|"
     r"agreg\w*|trein\w*|entren\w*|mistur\w*|mezcl\w*|训练|微调|加(?:入|到|进)|混(?:入|"
-    r"进))[^.;。]{0,30}(?:test|prueba|teste|测试)|(?:测试集?|test set)[^.;。,]{0,12}(?:加入|加到|加进|混入|混进|放进|"
+    r"进))[^.;。]{0,30}(?:test|prueba|teste|测试)|(?:test|prueba|teste)(?: set| questions?| split| data)?[^.;。,]{0,20}\b(?:as|como) (?:the |our |my |part of |extra |dados de |datos de )*(?:train|fine-?tun|trein|entren)\w*|(?:测试集?|test set)[^.;。,]{0,12}(?:加入|加到|加进|混入|混进|放进|"
     r"训练)"
 )
 

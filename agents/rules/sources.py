@@ -214,7 +214,8 @@ def _named(request: Request) -> list[Source]:
             purpose = _purpose(request, span.start, span.end)
             purpose = purpose if purpose in {"target", "against"} else "eval"
         elif not re.search(
-            r"(?:demo|set|data|corpus|train|raw|web|wiki|chat|code|news|zh|en|pt|es|v\d|clean|pool)", span.text.lower()
+            r"(?:^|_)(?:demo|\w*sets?|\w*data|corpus|train|raw|web|wiki|chats?|code|news|zh|en|pt|es|v\d+|clean|pool|dump)(?:_|$)",
+            span.text.lower(),
         ):
             continue
         else:

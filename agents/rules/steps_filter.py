@@ -273,7 +273,8 @@ def pii_nodes(reading: Reading) -> list[Node]:
         rf"ocult\w*)\b|替换|掩|隐藏|打码"
     )
     if wanted is None:
-        acted = [m for m in spots.values() if re.search(verbs, _sentence(reading, m.start()))]
+        pronoun = re.search(rf"(?:{verbs})\s?(?:them|those|these|all of them|isso|eles|elas|los|las|它们|这些)\b", text)
+        acted = [m for m in spots.values() if pronoun or re.search(verbs, _sentence(reading, m.start()))]
         if not acted or all(kind == "ip" for kind in spots):
             return []
         start = acted[0].start()

@@ -75,13 +75,22 @@ def build_translate(reading: Reading, wanted: Wanted) -> list[Node]:
         path = re.findall(_CODES, chain.group(1))
         return [node(reading, wanted, {"task": "translate", "path": path, "target": path[-1]})]
     if re.match(r"summar|resum|simplif|写|生成|摘要|概括", text[wanted.start : wanted.end]):
-        return [node(reading, wanted, {"task": "simplify" if "simplif" in text[wanted.start : wanted.end] else "summarise"})]
+        return [
+            node(reading, wanted, {"task": "simplify" if "simplif" in text[wanted.start : wanted.end] else "summarise"})
+        ]
     sentence = reading.request.sentence_at(wanted.start)
     named = languages_named(text, wanted.end, sentence.end)
     source = (
         re.search(r"(?:from|do|del|desde|从|把)\s*(?:the |o |el )?$", text[wanted.end : named[0][0]]) if named else None
     )
     target = (named[1][1] if source and len(named) > 1 else named[0][1]) if named else None
+    into = [
+        code
+        for at, code in named
+        if re.search(r"(?:\b(?:to|into|in|para|pro|ao?|al|em|en)|成|为|到)\s*(?:the |o |el )?$", text[wanted.end : at])
+    ]
+    if into:
+        target = into[0]
     return [
         node(
             reading,
@@ -97,7 +106,7 @@ def build_paraphrase(reading: Reading, wanted: Wanted) -> list[Node]:
     count = _count(reading, clause.start, reading.request.sentence_at(wanted.start).end)
     named = [name for name, at in reading.columns if clause.start <= at < clause.end]
     params: dict[str, Any] = {
-        "column": (named or list(reading.text()) or ["text"])[0],
+        "column": (named or list(reading.columns_near(wanted)) or list(reading.text()) or ["text"])[0],
         "n": count.value if count else None,
     }
     most = next((q for q in reading.numbers if q.unit == "words" and q.sign in {"le", "lt"}), None)

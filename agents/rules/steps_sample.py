@@ -35,7 +35,7 @@ def seed_of(reading: Reading) -> int | None:
 
 def group_column(reading: Reading, start: int, end: int) -> str | None:
     """The column that makes groups: named after `by`/`per`, or a noun of the field such as source."""
-    text = reading.request.masked[start:end]
+    text = reading.request.readable[start:end]
     match = re.search(
         (
             r"(?:stratif\w*|estratific\w*|balanc\w*|equilibr\w*)?\s*(?:\bby|\bper|\bfor each|\bevery|"
@@ -86,7 +86,9 @@ def sampling_nodes(reading: Reading, found: tuple[Wanted, ...]) -> list[Node]:
     words = [w for w in found if w.capability in {"sample", "balance"} and not w.forbidden]
     if words and not any(w.capability == "sample" for w in words) and _belongs_to_split(reading, found):
         return []
+    words = [w for w in words if not _counts_groups(reading, w, found)]
     balance = [w for w in words if w.capability == "balance"]
+    seed = seed_of(reading)
     cap = _cap(reading, balance)
     if cap:
         reading.take(cap)
@@ -100,7 +102,7 @@ def sampling_nodes(reading: Reading, found: tuple[Wanted, ...]) -> list[Node]:
         if balance
         else None
     )
-    params: dict[str, Any] = {"seed": seed_of(reading)}
+    params: dict[str, Any] = {"seed": seed}
     if cap:
         params["max_per_group"] = cap.value
     elif size:
@@ -117,6 +119,14 @@ def sampling_nodes(reading: Reading, found: tuple[Wanted, ...]) -> list[Node]:
         )
         built.unmet, built.offered = "rank rows by how rare they are", "a random sample of the same size"
     return [built]
+
+
+def _counts_groups(reading: Reading, wanted: Wanted, found: tuple[Wanted, ...]) -> bool:
+    """`counts per topic`, `stats by language`: groups of a report, not of a sample."""
+    clause = reading.request.clause_at(wanted.start)
+    counted = any(w.capability == "report.stats" and clause.start <= w.start < clause.end for w in found)
+    grouped = re.match(r"per|each|every|por|cada|按|每", reading.request.masked[wanted.start : wanted.end])
+    return wanted.capability == "balance" and counted and grouped is not None and _cap(reading, [wanted]) is None
 
 
 def _stratified(reading: Reading, at: Wanted, params: dict[str, Any], by: str | None, capped: bool) -> Node:
@@ -293,7 +303,7 @@ def build_topk(reading: Reading, wanted: Wanted) -> list[Node]:
     )
     named = re.search(
         r"(?:\bby|\bon|\bpor|\bsegun|按)\s*(?:the |their |o |a |el |la |column )?[\"'`“]?(?P<col>[a-z_]\w*)",
-        reading.request.masked[wanted.end :],
+        reading.request.readable[wanted.end :],
     )
     near_columns = [name for name, at in reading.columns if clause.start <= at < clause.end + 40]
     column = (

@@ -12,6 +12,9 @@ from datamill.training.registry import selectors
 BATCH, ACCUMULATION = 2, 4
 """Micro-batch and accumulation of a draft when the request gives none."""
 
+NO_MODEL = "no model named: smollm2 (SmolLM2-135M-Instruct)"
+"""Said when neither the request nor `--train-model` names a model."""
+
 TOKEN_BUDGET = 60_000
 """Tokens that training and scoring together may put through the model of a draft nobody sized."""
 CHARS_PER_TOKEN, TEMPLATE_TOKENS = 3.5, 20
@@ -93,7 +96,7 @@ def train_block(
     said = wish.settings
     model = wish.model or "smollm2"
     if not wish.model:
-        assumptions.append("no model named: smollm2 (SmolLM2-135M-Instruct)")
+        assumptions.append(NO_MODEL)
     factory: dict[str, Any] = {
         "model_name_or_path": model,
         "stage": wish.stage,

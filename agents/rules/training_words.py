@@ -92,7 +92,7 @@ _METHODS: tuple[tuple[str, str, str], ...] = (
         (
             r"sort\w* (?:(?:the|all|by|samples|examples|rows|data|training|them|from) )+|short(?:est|er)? "
             r"(?:ones |samples |examples )?to long\w*|de (?:corto|curto) a (?:largo|longo)|按长度排序|由短到长|"
-            r"从短到长|curriculum|easy (?:ones? |samples? |examples? )?(?:first|to hard)|easiest first|"
+            r"从短到长|curriculum|(?:short|long|easy|simple|hard)\w* (?:samples|examples|ones|rows|texts|docs|data) first|easy (?:ones? |samples? |examples? )?(?:first|to hard)|easiest first|"
             r"hard(?:est)? (?:ones? )?(?:last|first)|shortest first|curricul[oa]\b|(?:mais )?facei?s? "
             r"(?:primeiro|antes)|(?:mas )?faciles? primero|由易到难|从易到难|先易后难|课程学习|从简单到(?:困)?难"
         ),
@@ -132,7 +132,7 @@ _LOWER = (
         "random",
         (
             r"random(?:ly)? select\w*|select\w* (?:\w+ ){0,4}(?:at )?random(?:ly)?|(?:choos|pick|draw|"
-            r"tak)\w* (?:\w+ ){0,4}(?:at random|randomly)|random (?:selector|baseline)|selec\w+ "
+            r"tak)\w* (?:\w+ ){0,4}(?:at random|randomly)|random (?:[\d.]+\s?% )?(?:selector|baseline|selection)|selec\w+ "
             r"aleatori\w*|随机(?:选|挑)(?:择|取)?(?:器|[^,。;]{0,14}(?:作为|做|基线))|随机基线"
         ),
     ),
@@ -441,7 +441,9 @@ def _step_number(wish: TrainingWish, request: Request, quantity: Quantity) -> No
         wish.settings["update_every"] = quantity.value
     elif quantity.unit == "steps":
         wish.settings.setdefault("steps", quantity.value)
-    elif quantity.unit == "rounds" and re.search(r"updat|refresh|select|actualiz|atualiz|更新|选", before + after):
+    elif quantity.unit == "rounds" and re.search(
+        r"updat|refresh|select|actualiz|atualiz|更新|选", before + text[quantity.start : quantity.end] + after
+    ):
         wish.settings["update_times"] = quantity.value
     elif quantity.unit == "tokens" and quantity.value >= 10**5:
         wish.settings["total_tokens"] = quantity.value

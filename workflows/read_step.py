@@ -1,17 +1,18 @@
 """Reading an input as committed shards: one unit per batch of a chunk, and one that says a chunk is whole.
 
-Chunks are read in order; a chunk that was read whole before is not opened again. The share of quarantined records
-is judged over the whole input, so that it does not depend on how the bytes were cut.
+Chunks are read in order; a chunk that was read whole before is not opened again. Small batches that follow each other
+become one unit, because each unit costs three durable files here and again in every step below. The share of
+quarantined records is judged over the whole input, so that it does not depend on how the bytes were cut.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
 from datamill.services.reading.reader import check_bad, read_chunk
-from datamill.services.reading.source import Chunk, SourceSpec
+from datamill.services.reading.source import Batch, Chunk, SourceSpec
 from datamill.services.records import FATE_SCHEMA
 from datamill.services.storage.units import UnitStore, unit_key
 from datamill.workflows.chain import UnitReport
@@ -22,6 +23,8 @@ from datamill.workflows.sources import read_source
 if TYPE_CHECKING:
     from datamill.workflows.runner import Runner
 
+MERGED_BYTES = 16 << 20
+CUT = "2"  # how chunks are cut into units; part of their keys, so that units of two cuts are never mixed
 NOTHING = {"in": 0, "out": 0, "expanded": 0}
 
 
@@ -41,7 +44,7 @@ class ReadTask:
         """Units of one chunk, in order."""
         _, chunk = item
         place = f"{chunk.file.relative}:{chunk.start}-{chunk.end}:{chunk.file.index}:{chunk.first_line}"
-        chunk_key = unit_key(self.key, chunk.digest, place, str(self.source.shard_rows), str(self.limit))
+        chunk_key = unit_key(self.key, CUT, chunk.digest, place, str(self.source.shard_rows), str(self.limit))
         marker = self.store.load(chunk_key) if self.reuse else None
         if marker is not None:
             found = [self.store.load(unit_key(chunk_key, str(part))) for part in range(marker.extra["parts"])]
@@ -53,7 +56,8 @@ class ReadTask:
         reports: list[UnitReport] = []
         empty: pa.Table | None = None
         rows = 0
-        for part, batch in enumerate(read_chunk(self.source, chunk, self.schema)):
+        most = self.source.shard_rows if self.limit is None else min(self.limit, self.source.shard_rows)
+        for part, batch in enumerate(merged(read_chunk(self.source, chunk, self.schema), most, MERGED_BYTES)):
             kept = batch.rows if self.limit is None else batch.rows.slice(0, max(0, self.limit - rows))
             rows += kept.num_rows
             books = books_of_source(self.step, kept, batch.fates)
@@ -67,6 +71,41 @@ class ReadTask:
         marker_rows = empty if empty is not None else pa.table({})
         self.store.commit(chunk_key, marker_rows, FATE_SCHEMA.empty_table(), NOTHING, 0.0, {"parts": parts})
         return reports
+
+
+def merged(batches: Iterable[Batch], max_rows: int, max_bytes: int) -> Iterator[Batch]:
+    """The batches, those that follow each other put together as long as both bounds hold.
+
+    Args:
+        batches: batches of one chunk, in order.
+        max_rows: rows up to which batches are put together; a batch that has more by itself stays as it is.
+        max_bytes: bytes of rows, likewise.
+    """
+    waiting: list[Batch] = []
+    rows = size = 0
+    for batch in batches:
+        more_rows, more_bytes = batch.rows.num_rows, batch.rows.nbytes
+        if waiting and (rows + more_rows > max_rows or size + more_bytes > max_bytes):
+            yield _one(waiting)
+            waiting, rows, size = [], 0, 0
+        waiting.append(batch)
+        rows, size = rows + more_rows, size + more_bytes
+        if rows >= max_rows or size >= max_bytes:  # full: the next batch need not be read to know
+            yield _one(waiting)
+            waiting, rows, size = [], 0, 0
+    if waiting:
+        yield _one(waiting)
+
+
+def _one(batches: Sequence[Batch]) -> Batch:
+    if len(batches) == 1:
+        return batches[0]
+    return Batch(
+        pa.concat_tables([batch.rows for batch in batches]),
+        pa.concat_tables([batch.fates for batch in batches]),
+        sum(batch.num_blank for batch in batches),
+        sum(batch.num_bad for batch in batches),
+    )
 
 
 def read_input(runner: "Runner", step: PlanStep) -> None:

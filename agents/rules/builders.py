@@ -10,10 +10,11 @@ from datamill.agents.rules.intents import Wanted, only_this, resolve_dedup
 from datamill.agents.rules.mixtures import claim_shares, domain_weights
 from datamill.agents.rules.nodes import Builder, Node
 from datamill.agents.rules.reading import Reading
+from datamill.agents.rules.vocabulary import DROP
 from datamill.agents.rules.recipes import Match, matching_recipe, recipe_nodes
 
 BUILDERS: dict[str, Builder] = {
-    **dict.fromkeys(("shuffle", "cluster"), steps_shape.build_plain),
+    **dict.fromkeys(("shuffle", "sort", "cluster"), steps_shape.build_plain),
     **steps_filter.BUILDERS,
     **steps_dedup.BUILDERS,
     **steps_sample.BUILDERS,
@@ -83,6 +84,9 @@ def build_nodes(reading: Reading, found: Sequence[Wanted], match: Match | None) 
     if any(w.capability == "mix.concat" and not w.forbidden for w in found):
         claim_shares(reading)
     for wanted in found:
+        chosen = reading.training is not None and reading.training.paradigm == "select" and "ratio" in reading.training.settings
+        if wanted.capability == "topk" and chosen:
+            continue
         if wanted.forbidden or wanted.capability in _BY_CONDITION or wanted.capability not in BUILDERS:
             continue
         nodes += BUILDERS[wanted.capability](reading, wanted)
@@ -94,6 +98,7 @@ def build_nodes(reading: Reading, found: Sequence[Wanted], match: Match | None) 
     nodes += _pairs_to_train_on(reading, nodes)
     nodes += _mixing(reading, found)
     nodes += steps_sample.sampling_nodes(reading, tuple(found)) if _samples(reading) else []
+    nodes += _similar_only(reading, found, nodes)
     nodes = _without_normalising(reading, merged(nodes))
     if match:
         present = {node.capability for node in nodes}
@@ -102,6 +107,17 @@ def build_nodes(reading: Reading, found: Sequence[Wanted], match: Match | None) 
         nodes += [n for n in _cleaning(reading, found) if not any(k.capability == n.capability for k in nodes)]
     nodes = [node for node in nodes if node.capability not in banned]
     return _respecting(reading, nodes)
+
+
+def _similar_only(reading: Reading, found: Sequence[Wanted], nodes: Sequence[Node]) -> list[Node]:
+    """`drop variants closer than 0.95 cosine`: a similarity with a verb of dropping asks for near deduplication."""
+    said = re.search(r"jaccard|cosine|cosseno|coseno|余弦|similarity|similaridade|similitud|相似度", reading.request.masked)
+    taken = any(w.capability.startswith(("dedup", "decon", "synth.self")) for w in found)
+    if said is None or taken or reading.similarity is None or any(n.capability.startswith("dedup") for n in nodes):
+        return []
+    if not re.search(DROP, _sentence(reading, said.start())):
+        return []
+    return steps_dedup.build_minhash(reading, Wanted("dedup.minhash", said.start(), said.end()))
 
 
 def _pairs_to_train_on(reading: Reading, nodes: Sequence[Node]) -> list[Node]:

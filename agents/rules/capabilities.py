@@ -93,6 +93,7 @@ _TABLE = (
     Capability("filter.topk", 78, "keep the best", removes_rows=True),
     Capability("sample.random", 80, "sample", removes_rows=True),
     Capability("sample.stratified", 81, "stratified sample", removes_rows=True),
+    Capability("sort", 82, "sort rows", offered=("filter.topk",)),
     Capability("shuffle", 83, "shuffle rows", offered=("sample.random",)),
     Capability("cluster", 63, "cluster rows", offered=("dedup.minhash",)),
     Capability("split", 85, "split"),

@@ -15,13 +15,13 @@ _PATTERNS = tuple(
     re.compile(pattern, re.IGNORECASE)
     for pattern in (
         (
-            rf"{_COLUMN} (?:is |are |é |e |es |se |que se )?(?:called|named|chama(?:da|do)?|llama(?:da|"
-            rf"do)?)? ?(?:is |are |:|=)? ?{_WORD}"
+            rf"{_COLUMN} (?:(?:is |are |é |e |es |se |que se )?(?:called|named|chama(?:da|do)?|llama(?:da|"
+            rf"do)?) ?|(?:is|are|é|es) (?=[\"'`]?\w+[\"'`]?\s*(?:[,.;)]|$|and\b|e\b|y\b))|[:=] ?)? ?{_WORD}"
         ),
         (
             rf"(?:the |da |do |na |no |a |o |la |el )?{_WORD} {_COLUMN}(?![\w])(?!\s*(?:is |are |é |e |es |"
-            rf"que |se )*(?:called|named|chama|llama|=|:|is\b(?! (?:blank|empty|null|missing|not|in|too|"
-            rf"short|long|less|more|over|under|above|below|at|the same|filled|present|true|false))))"
+            rf"que |se )*(?:called|named|chama|llama|=|:|is\b(?= [\"'`]?\w+[\"'`]?\s*(?:[,.;)]|$|and\b))"
+            rf"(?! (?:blank|empty|null|missing|filled|present|true|false))))"
         ),
         (
             rf"(?:texts?|textos?|predictions?|answers?|questions?|gold|references?|instructions?|prompts?|"

@@ -57,6 +57,8 @@ _RESERVED = frozenset(
         "eps",
         "rouge",
         "scale",
+        "t",
+        "temp",
         "and",
         "or",
         "with",
@@ -173,7 +175,31 @@ def _conditions(reading: Reading) -> list[tuple[int, str]]:
         for match in pattern.finditer(reading.request.masked)
         if not _taken(reading, match)
     ]
-    return sorted(dict(symbols + words + _quoted(reading)).items())
+    return sorted(dict(symbols + words + _quoted(reading) + _equal(reading)).items())
+
+
+_EQUAL = re.compile(
+    r"(?:where|whose|onde|donde|cuja|cujo|cuya|cuyo|with)\s+(?:the |o |a |el |la )?(?P<column>[A-Za-z_]\w*) (?:is|are|equals|é|es|e|==?)(?: either)? "
+    r"(?P<values>[\"']?[\w-]+[\"']?(?:(?:, | or | ou | o )[\"']?[\w-]+[\"']?){0,5})(?=\s*(?:[,.;]|$|and\b|then\b|in\b|from\b))"
+)
+_NO_VALUE = re.compile(
+    r"(?:missing|empty|null|blank|nan|not|in|too|short\w*|long\w*|less|more|over|under|above|below|at|the|duplicat\w*|repeat\w*|wrong|bad|good|same|"
+    r"identical|vazi[oa]|vaci[oa]|vac[ií][oa]|toxic|correct|incorrect|english|spanish|chinese|portuguese|likely|very|spam|true|false|\d[\d.,]*)",
+    re.IGNORECASE,
+)
+
+
+def _equal(reading: Reading) -> list[tuple[int, str]]:
+    """`whose license is MIT or Apache`: equality with bare values."""
+    found = []
+    for match in _EQUAL.finditer(reading.request.text):
+        values = [value.strip("\"'") for value in re.split(r", | or | ou | o ", match["values"])]
+        if any(_NO_VALUE.fullmatch(value) for value in values) or _taken(reading, match):
+            continue
+        listed = ", ".join(f'"{value}"' for value in values)
+        column = match["column"]
+        found.append((match.start("column"), f"{column} in [{listed}]" if len(values) > 1 else f"{column} == {listed}"))
+    return found
 
 
 def _quoted(reading: Reading) -> list[tuple[int, str]]:

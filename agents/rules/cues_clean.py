@@ -14,6 +14,10 @@ CUES: tuple[Cue, ...] = (
     cue(
         "dedup.minhash",
         "defect",
+        r"(?:basically|practically|essentially|virtually|pretty much|more or less|roughly|just|mostly) (?:an? |the )?(?:cop(?:y|ies)|copied|same|dup\w*|"
+        r"identical|repeats?)\b(?: of)?|look(?:s|ing)? (?:almost |nearly |very )?(?:the same|alike)|re-?hash(?:es|ed)?\b|"
+        r"(?:praticamente|practicamente|basicamente|virtualmente) (?:iguais|iguales|a mesma|lo mismo|copias|identic\w*|duplicad\w*)|"
+        r"大同小异|雷同|差不多(?:的|一样)?|"
         r"near[- ]?duplicat\w*|near[- ]?(?:cop(?:y|ies)|clones?)\b|near[- ]?dup(?:e?s)\b|near[- ]dup\b|almost (?:the same|identical|duplicate\w*)|nearly "
         r"(?:identical|the same)|very similar \w+|too similar|"
         r"quase[- ](?:iguais|identic\w*|duplicad\w*|repetid\w*)|(?:duplicat\w*|duplicad\w*|copias) "
@@ -54,7 +58,7 @@ CUES: tuple[Cue, ...] = (
         "dedup.paragraph",
         "operation",
         (
-            r"(?:paragraph|line)[- ]?(?:level)?[- ]?de-?dup\w*|(?:repeated|duplicate[d]?) (?:lines|"
+            r"(?:paragraph|line)[- ]?(?:level)?[- ]?de-?dup\w*|de-?dup\w* (?:the |repeated )*(?:paragraphs|lines)\b|(?:repeated|duplicate[d]?) (?:lines|"
             r"paragraphs) (?:within|inside|across)|段落去重|行级去重"
         ),
     ),
@@ -96,7 +100,8 @@ CUES: tuple[Cue, ...] = (
         "operation",
         (
             r"boiler-?plate|(?:licen[sc]e|copyright) headers?|cookie (?:banners?|notices?|lines?)|"
-            r"nav(?:igation)? (?:menus?|bars?)|strip (?:the )?(?:html|tags|urls|links)|headers? and "
+            r"nav(?:igation)? (?:menus?|bars?)|(?:strip|remov\w*|delet\w*|drop|get rid of|tir[ae]\w*|quit[ae]\w*|elimin\w*) (?:out |the |all |any |as |os |las |los )*"
+            r"(?:html|tags|urls?|links?|markdown|emojis?|hashtags|etiquetas html|enlaces)\b|去(?:掉|除)?(?:链接|网址|标签|表情)|headers? and "
             r"footers?|rodapes?|menus de navegac\w+|模板文字|导航栏|页眉页脚|去(?:掉|除)?html"
         ),
     ),

@@ -43,7 +43,7 @@ CUES: tuple[Cue, ...] = (
         "synth.qa_from_doc",
         "operation",
         r"(?:q\s?/\s?a|q&a|qa|question[- /]?(?:and[- ])?answers?|question[- ]answering|questions? and "
-        r"answers?)(?: pairs?)?|(?:generate|make|create|write|synthesi[sz]e|extract|build) (?:\w+ "
+        r"answers?)(?: pairs?)?|(?:generate|make|create|write|synthesi[sz]e|extract|build) (?:(?!answers?|responses?)\w+ "
         r"){0,4}questions?|customer questions|"
         r"ger[ae]\w* (?:\w+ ){0,4}(?:perguntas|pares)|gener[ae]\w* (?:\w+ ){0,4}(?:preguntas|pares)|"
         r"pares (?:de )?pergunta\w*|pares (?:de )?pregunta\w*|问答对?|生成.{0,6}(?:问题|问答)|出题",
@@ -67,7 +67,7 @@ CUES: tuple[Cue, ...] = (
         "math.solve_vote",
         "operation",
         (
-            r"majority (?:vot\w*|answers?|label)|most (?:common|frequent) answer|self-?consistency|"
+            r"\bmajority\b(?! class)|most (?:common|frequent) answer|self-?consistency|"
             r"\bvotes?\b|votac\w+|maioria|多数投票|投票|自洽"
         ),
     ),
@@ -78,15 +78,16 @@ CUES: tuple[Cue, ...] = (
         r"llm[- ](?:as[- ]a[- ])?(?:judge\w*|scor\w*|rat\w*|grad\w*|juez|juiz)|\bjudge[sd]?\b|"
         r"\bjuez\b|\bjuiz\b|educational (?:value|quality|score)|valor educativo|(?:scor|rat|grad)(?:e|"
         r"ed|es|ing) (?:\w+ ){0,4}(?:by|with|using) (?:a |an |the )?(?:llm|model|gpt\S*)|"
-        r"(?:let|ask|have) (?:a|an|the) (?:llm|model|gpt\S*) (?:to )?(?:rate|score|grade)|rate "
-        r"(?:each|every|all|them)|裁判|(?:大模型|llm|gpt\S*|模型).{0,3}(?:打分|评分|评估|评判)|打分|教育价值|avali\w+ "
+        r"(?:let|ask|have|get|make|use) (?:a |an |the |our |my )?(?:llm|model|gpt\S*|claude\S*|language model|\ue004+) (?:to )?(?:rate|score|grade|judge|evaluate)\w*|"
+        r"(?:rate|grade|score)s? (?:each|every|all|them|the (?:answers|responses|rows|samples|outputs))|\b(?:llm|model|gpt\S*) (?:rates?|grades?|scores?)\b|"
+        r"(?:modelo|llm|juiz|juez) (?:\w+ )?(?:avali\w+|pontu\w+|puntu\w+|calif\w+|evalu\w+)|(?:calific|puntu|pontu)\w+ (?:cada|con|com|las|os|as|los) |打[^,。;]{0,10}分|裁判|(?:大模型|llm|gpt\S*|模型).{0,3}(?:打分|评分|评估|评判)|打分|教育价值|avali\w+ "
         r"(?:com|por) (?:um |o )?(?:llm|modelo)",
     ),
     cue(
         "annotate.difficulty",
         "operation",
         (
-            r"(?:annotat\w*|tag|label|estimat\w*|rat\w*|score|add) (?:\w+ ){0,3}difficult\w*|标注难度|难度(?:标注|"
+            r"(?:give|assign|add|put|set) (?:\w+ ){0,4}difficult\w*|(?:annotat\w*|tag|label|estimat\w*|rat\w*|score|add) (?:\w+ ){0,3}difficult\w*|标注难度|难度(?:标注|"
             r"打标|评估|分级)|(?:anot|etiquet|estim)\w* (?:\w+ ){0,2}dificul\w*"
         ),
     ),
@@ -136,7 +137,7 @@ CUES: tuple[Cue, ...] = (
             r"\bwarcs?\b|common ?crawl|网页正文|提取正文|正文提取|解析网页|解析html"
         ),
     ),
-    cue("parse.office", "operation", r"\b(?:docx?|pptx?|word (?:files?|documents?)|powerpoint\w*)\b|word文档|幻灯片"),
+    cue("parse.office", "operation", r"\b(?:docx|\.doc|doc files?|pptx?|(?:word|office) (?:files?|documents?|docs?)|excel files?|xlsx?|slides?|spreadsheets?|powerpoint\w*)\b|word文档|幻灯片"),
     cue(
         "crawl.site",
         "operation",
@@ -173,7 +174,7 @@ CUES: tuple[Cue, ...] = (
         (
             r"\bhistory\b(?= |\W)|into (?:the )?history|map (?:the )?columns?|(?:join|concat\w*|merge|"
             r"combine|junt\w*|un[ae]|combin\w*|concaten\w*) (?:\w+ ){0,6}(?:columns?|fields?|colunas|"
-            r"columnas|campos)|拼接|合并(?:列|字段)"
+            r"columnas|campos)|拼接|拼成一列|合并(?:列|字段)"
         ),
     ),
     cue(
@@ -182,7 +183,7 @@ CUES: tuple[Cue, ...] = (
         r"(?:cut|reduc|shrink|trim|downsiz|reduz)\w*[^.;]{0,24}(?:to|by|a|para|em|en) \d|(?:缩减|"
         r"缩小|减少)[^。;]{0,10}(?:到|为|至)\s?\d|"
         r"(?:leave|keep|give|take|retain|want|need|grab|pick|draw|deix\w*|fica\w*|deja\w*|qued\w*|tom[ae]|peg[ae]\w*|留|只要|保留|取|抽)\s?(?:me |us |com |con )?"
-        r"(?:only |just |about |so |solo |apenas |a random |um |una |o |el )*\d[\d.,]*\s?(?:%|percent|por cento|por ciento) (?:of|d[aeo]s?|del|的)\b|\bat random\b|\d[\d.,]*\s?[km%]? (?:rows |samples |docs )?(?:picked |chosen |drawn )?(?:at )?random(?:ly)?\b|\brandomly\b|\brandom \d|\bal azar\b|aleatoriamente|ao acaso|(?<!per )(?<!the )(?<!each "
+        r"(?:only |just |about |so |solo |apenas |a random |um |una |o |el )*\d[\d.,]*\s?(?:%|percent|por cento|por ciento) (?:(?:of|d[aeo]s?|del|的)\b|(?=\s*(?:$|[,.;])))|\bat random\b|\d[\d.,]*\s?[km%]? (?:rows |samples |docs )?(?:picked |chosen |drawn )?(?:at )?random(?:ly)?\b|\brandomly\b|\brandom \d|\bal azar\b|aleatoriamente|ao acaso|(?<!per )(?<!the )(?<!each "
         r")(?<!any )(?<!every )(?<!noisy )(?<!of )(?<!single )\bsampl(?:e|ing|ed)\b(?!s)|random "
         r"(?:sample|subset)|subsampl\w*|down-?sampl\w*|amostr(?:a|e|ar|agem)\b|muestr(?:a|ear|eo|"
         r"ea)\b|sorte\w* |抽样|采样|抽取|随机(?:抽|取|选|挑)|抽\s?\d|"
@@ -192,6 +193,8 @@ CUES: tuple[Cue, ...] = (
         r"(?:only |just |about |around |so |solo |apenas |unas? |uns |umas? )*[\d.,]+\s?[km]?(?= (?:random )*(?:rows|samples|examples|records|docs|"
         r"lines|documents|linhas|filas|exemplos|ejemplos|registros))",
     ),
+    cue("head", "operation", r"\b(?:first|last) [\d.,]+\s?k? (?:rows|lines|records|samples|examples|docs)|(?:primeir[ao]s|primer[ao]s|ultim[ao]s) [\d.,]+ (?:linhas|filas|registros)|最后 ?\d+ ?(?:条|行)"),
+    cue("sort", "operation", r"\bsort(?:ed)? (?:\w+ ){0,3}(?:by|on)\b|\border(?:ed)? (?:them |the rows |rows )?by\b|\bordena\w* (?:\w+ ){0,2}(?:por|pel)|排序"),
     cue("shuffle", "operation", r"\bshuffl(?:e|ed|es)\b(?! across)|embaralh\w*|\bbaraj\w*|打乱|洗牌"),
     cue(
         "cluster",
@@ -206,7 +209,7 @@ CUES: tuple[Cue, ...] = (
             r"\bequally (?:from|across|by|per)|mesm[ao] (?:numero|quantidade)|mism[ao] (?:numero|cantidad)|\bas many (?:\w+ )?(?:from|of|per) each|"
             r"\bbalanc\w*|equilibr\w*|(?:at most|max\w*|up to|cap(?:ped)?(?: at)?) [\d.,]+\s?[km]? (?!words|char|tok|pala)(?:\w+ "
             r")?(?:per|for each|each|of each)|over-?sampl\w*|up-?sampl\w*|sobremuestre\w*|过采样|\b(?:per|"
-            r"each|every|cada) (?:domain|source|class|label|category|language|group|topic|type|intent|"
+            r"each|every|cada|por) (?:domain|source|class|label|category|language|group|topic|type|intent|"
             r"difficulty|level|subject|user|author|year|dominio|fonte|fuente|classe|clase|categoria|"
             r"idioma|lingua|tema|topico|tipo)\b|stratif\w*|estratific\w*|均衡|平衡|每(?:个|类|种)?(?:领域|来源|类别|类|"
             r"语言|标签).{0,4}(?:最多|至多|不超过|\d)|各(?:抽|取|选|留|保留)?\s?\d|分层|按(?:来源|领域|类别|语言|source|domain)"

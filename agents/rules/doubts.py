@@ -26,7 +26,7 @@ NEEDS_MODEL = frozenset(
 """Steps that call a language model."""
 
 _DESTROY = re.compile(
-    r"back (?:in)?to the (?:original|input|same|source)|into the (?:original|input|same) file|"
+    r"back (?:in)?to (?:the (?:original|input|same|source)|(?:the file |file )?\ue000)|\bsame file\b|mesmo arquivo|mismo archivo|into the (?:original|input|same) file|"
     r"over the original|no mesmo arquivo|en el mismo archivo|写回原|overwrit\w*|over-write|"
     r"replac\w* (?:the |my |our )?(?:input|original|source|raw|\ue000+)|same (?:file ?name|filename|path|name)\b|mesmo nome|mismo nombre|同名|"
     r"(?:no|without a|without any|don'?t keep a|sem|sin) (?:back-?ups?|copia de seguridad)|"

@@ -79,7 +79,7 @@ _READ_ONLY = re.compile(
     r"(?:no|sin) (?:\w+ )?(?:toc\w*|modific\w*|cambi\w*|alter\w*)(?: (?:los?|las?|el|mis?|"
     r"estos?))*(?: (?:datos?|archivos?|dataset|nada|eso|filas?|original\w*)\b|\s*(?:[.;,!]|$))|"
     r"solo (?:quiero )?(?:mirar|ver|estadistic\w*|las estadistic\w*)"
-    r"|(?:先)?(?:不要?|别|不用|勿)(?:先)?(?:动(?!词|作|态)(?:原)?(?:始)?(?:数据|文件)?|(?:改动?|修改|碰|改变|"
+    r"|(?:先)?(?:不要?|别|不用|勿)(?:先)?(?:动(?!词|作|态|别的|其[他它]|另)(?:原)?(?:始)?(?:数据|文件)?|(?:改动?|修改|碰|改变|"
     r"处理)(?:原)?(?:始)?(?:数据|文件|任何))|只(?:看|统计|是看)|仅统计|原样"
 )
 _NO_TRAINING = re.compile(

@@ -140,7 +140,7 @@ _AFTER = (
             r"mais|o mas\b|para cima|en adelante|分?或以上|分?及以上|分?以上)|\+"
         ),
     ),
-    ("lt", r"\s?(?:or (?:less|fewer|below|shorter|lower)|ou menos|o menos\b|以下)"),
+    ("lt", r"\s?(?:or (?:less|fewer|below|shorter|lower)|ou menos|o menos\b|分?以下)"),
     ("le", r"\s?(?:max(?:imum|imo)?\b|以内|之内|tops\b|no maximo|como maximo)"),
     ("ge", r"\s?(?:min(?:imum|imo)?\b|no minimo|como minimo)"),
 )

@@ -86,7 +86,9 @@ class Reading:
         return tuple(
             w
             for w in mentions(self.request)
-            if w.capability not in trained and not any(a <= w.start < b for a, b in spans)
+            if w.capability not in trained
+            and not any(at == w.start for _, at in self.columns)
+            and not any(a <= w.start < b for a, b in spans)
         )
 
     @cached_property
@@ -189,4 +191,8 @@ class Reading:
     @cached_property
     def similarity(self) -> Quantity | None:
         """The number after a word of similarity, whatever its range."""
-        return self.after_word(_SIMILARITY.pattern)
+        named = self.after_word(_SIMILARITY.pattern)
+        if named is not None:
+            return named
+        beside = r"\s?(?:or (?:more|higher|above) |ou mais |o mas )?(?:jaccard|cosine|cos\b|cosseno|coseno|similarity|similaridade|similitud|overlap\b(?! with))"
+        return next((q for q in self.free() if 0 < q.share <= 1 and re.match(beside, self.request.masked[q.end :])), None)

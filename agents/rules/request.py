@@ -223,7 +223,8 @@ def _cut(text: str, pattern: re.Pattern[str]) -> tuple[Span, ...]:
 
 def _looks_like_path(text: str) -> bool:
     """Ratios and short forms with slashes (`90/5/5`, `q/a`, `w/`) are no paths; neither is a lone slash."""
-    if re.fullmatch(r"(?:/[一-鿿]+)+", text):
+    sides = r"(?:train(?:ing)?|val(?:id(?:ation)?)?|test|dev|eval)"
+    if re.fullmatch(rf"(?:/[一-鿿]+)+|{sides}(?:/{sides})+", text, re.IGNORECASE):
         return False
     if re.fullmatch(r"[\d./]+|[/.~]+", text):
         return text.startswith("..") and "/" in text

@@ -50,7 +50,7 @@ _SPLITS = {
 }
 
 _WRITE = (
-    r"(?:\b(?:out(?= (?:in|to|into|at)\b)|goes|land\w*|drop it|writ\w*|sav\w*|output(?=(?: file| dir| folder| path)? ?(?:to|is|:|=|goes|should))|"
+    r"(?:\b(?:out(?= (?:in|to|into|at)\b)|goes|land\w*|drop it|writ\w*(?! (?:an?|the|new|\d+|one|two|three) (?:\w+ )?(?:answer|summar|question|response|explan|title|rationale|vari|version|instruct))|sav\w*|output(?=(?: file| dir| folder| path)? ?(?:to|is|:|=|goes|should))|"
     r"export\w*|store|dump (?=it|the|them|to|in)|put|result\w*|"
     r"escrev\w*|salv\w*|grav\w*|export\w*|escrib\w*|guard\w*|saida|salida|resultado\w*)|"
     r"输出|保存|写入?|存(?:到|为|成|入)?|导出|结果)"
@@ -63,17 +63,18 @@ _OUTPUT_BEFORE = re.compile(
 )
 _PLAIN_TO = re.compile(r"(?:\bto|\bpara|\ba|到)\s*(?:the (?:file |folder )?)?$")
 _NOT_TO = re.compile(
-    r"(?:compar\w*|relative|close|similar|applied|according|next|respect|convert \w+|add(?:ed)?|"
+    r"(?:compar\w*|relative|close\w*|similar\w*|applied|according|next|respect|convert \w+|add(?:ed)?|"
     r"append\w*)\s+(?:\w+ )?to\s*$"
 )
 _AGAINST = re.compile(
-    r"(?:against|already in|not in|compar\w* (?:to|with|against)|versus|vs\.?|contra|ja "
+    r"(?:against|similar\w* to|clos\w+ to|already in|not in|compar\w* (?:to|with|against)|versus|vs\.?|contra|ja "
     r"(?:esta\w*|existe\w*) em|ya (?:esta\w*|existe\w*) en|older (?:set|release|version)|previous "
     r"(?:release|set|version)|"
     r"overlap\w*(?: with)?|appears? in|present in|found in|contained in|seen in|"
     r"已(?:经)?(?:在|有)(?:的)?|对比|比对)\s*(?:the |o |a |os |as |el |la |los |las |our |old |file |"
     r"questions (?:of|in) |perguntas (?:de|do) )*\s*$"
 )
+_FROM = re.compile(r"(?:^|\b)(?:in|from|of|on|load|read|take|open|de|do|no|em|en|lee|le|carga|abre)\s+(?:the |o |el |file |arquivo |archivo )*$|(?:从|在|读取|把|对)\s*$")
 _HAN_WITH = re.compile(r"(?:与|和|跟)\s*$")
 _HAN_SAME = re.compile(r"\s*(?:里|中)?(?:的|已有的)?[^,，。;]{0,6}(?:重复|重合|重叠|相同|一样|比较|对比|比对)")
 _TARGET = re.compile(
@@ -128,7 +129,7 @@ class Source:
     @property
     def key(self) -> str:
         """`gsm8k:test`, the form under which evaluation sets are registered."""
-        return f"{self.name}:{self.split}" if self.split else self.name
+        return f"{self.name}:{self.split}" if self.split and not self.is_path else self.name
 
 
 def sources(request: Request) -> tuple[Source, ...]:
@@ -151,7 +152,7 @@ def _purpose(request: Request, start: int, end: int) -> Purpose:
     rules: tuple[tuple[Purpose, object], ...] = (
         ("target", _TARGET_AFTER.search(after) or _TARGET.search(before)),
         ("delete", _DELETE.search(before)),
-        ("output", re.search(r"^(?:\./)?(?:out|outputs?|saida|salida|results?|exports?)/", name)),
+        ("output", re.search(r"^(?:\./)?(?:out|outputs?|saida|salida|results?|exports?)/", name) and not _FROM.search(before)),
         ("eval", _EVAL.search(before)),
         ("against", _HAN_WITH.search(before) and _HAN_SAME.match(after)),
         ("against", _AGAINST.search(before) or re.search(r"^\s*(?:里)?(?:已有|已经有|重复的)", after)),

@@ -91,6 +91,9 @@ def build_minhash(reading: Reading, wanted: Wanted) -> list[Node]:
     if threshold is not None and 0 < threshold <= 1:
         params["threshold"] = threshold
     params |= _shingles(reading)
+    older = next((s.name for s in reading.sources if s.purpose == "against" and s.is_path), None)
+    if older and not any(w.capability.startswith("decon") for w in reading.mentions):
+        params["against"] = older
     banding = re.search(r"(\d+)\s*(?:bands?|bandas?)\D{1,12}(\d+)\s*(?:rows?|linhas?|filas?)", reading.request.masked)
     if banding:
         params |= {"bands": int(banding.group(1)), "rows": int(banding.group(2))}

@@ -9,6 +9,7 @@ from datamill.agents.rules.intents import Wanted, polarity
 from datamill.agents.rules.nodes import Builder, Node, node
 from datamill.agents.rules.quantities import Quantity
 from datamill.agents.rules.reading import Reading
+from datamill.agents.rules.sources import model_name
 from datamill.agents.rules.vocabulary import DROP, KEEP, ONLY
 
 LENGTH_UNITS = ("chars", "words", "tokens", "turns")
@@ -57,7 +58,9 @@ def length_nodes(reading: Reading) -> list[Node]:
             why = reading.request.quote(quantity.start, quantity.end)
             params: dict[str, Any] = {"unit": quantity.unit, **bounds}
             if quantity.unit == "tokens":
-                params["tokenizer"] = (reading.training.model if reading.training else "") or "tokenizer.json"
+                params["tokenizer"] = (
+                    (reading.training.model if reading.training else "") or model_name(reading.request) or "tokenizer.json"
+                )
             nodes.append(Node("filter.length", params | ({"columns": columns} if columns else {}), quantity.start, why))
     return nodes
 
@@ -71,6 +74,12 @@ def _bound_alike(reading: Reading) -> list[Quantity]:
         joined = re.fullmatch(r"\s*(?:,|and|but|e|y|mas|pero|且|并且|、|和)+\s*[a-z一-鿿 <>=≤≥]{0,24}", between)
         if later and other.sign and later.sign and joined and other.value >= 1:
             found.append(replace(other, unit=later.unit))
+            continue
+        earlier = next((q for q in reversed(reading.free(0, other.start, LENGTH_UNITS))), None)
+        gap = reading.request.masked[earlier.end : other.start] if earlier else ""
+        follows = re.fullmatch(r"\s*(?:,|and|or|but|e|y|o|ou|mas|pero|且|并且|、|和|或)+\s*[a-z一-鿿 <>=≤≥]{0,24}", gap)
+        if earlier and other.sign and earlier.sign and follows and other.value > 1:
+            found.append(replace(other, unit=earlier.unit))
     return found
 
 
@@ -120,8 +129,7 @@ def _pair(reading: Reading, quantity: Quantity) -> dict[str, Any]:
             and other.unit in {"", quantity.unit}
         ):
             reading.take(other)
-            low, high = sorted((other.value, quantity.value))
-            return {"min": low, "max": high}
+            return {"min": other.value, "max": quantity.value}
     return {}
 
 
@@ -177,6 +185,14 @@ def language_nodes(reading: Reading) -> list[Node]:
     score = reading.after_word(
         r"confidence|(?:lang\w*|language) (?:id )?score|min_score|confianca|confianza|置信度|score "
         r"(?:above|over|of|>=?|at least)"
+    )
+    score = score or next(
+        (
+            q
+            for q in reading.free()
+            if 0 < q.share <= 1 and re.match(r"\s*(?:min(?:imum)? )?(?:confidence|score|confianca|confianza|置信度)", reading.request.masked[q.end :])
+        ),
+        None,
     )
     if score and 0 <= score.share <= 1:
         params["min_score"] = reading.take(score).share

@@ -64,7 +64,9 @@ def build_math(reading: Reading, wanted: Wanted) -> list[Node]:
 def build_code(reading: Reading, wanted: Wanted) -> list[Node]:
     """`code.execute`."""
     seconds = number_near(reading.request, list(reading.numbers), r"time-?out|limite de tempo|tiempo limite|超时")
-    return [node(reading, wanted, {"timeout_s": reading.take(seconds).value if seconds else None})]
+    before = re.search(r"(\d+)\s?-?(?:s|secs?|seconds?|segundos?|秒)\s?(?:of |de )?(?:time-?out|limit|每|per|por|超时)", reading.request.masked)
+    limit = reading.take(seconds).value if seconds else int(before.group(1)) if before else None
+    return [node(reading, wanted, {"timeout_s": limit})]
 
 
 def build_translate(reading: Reading, wanted: Wanted) -> list[Node]:
@@ -266,6 +268,7 @@ def build_judge(reading: Reading, wanted: Wanted) -> list[Node]:
     )
     scale = re.search(
         (
+            r"(?:\bfrom|\bde|\bdel|between|entre)\s(\d)\s*(?:-|to|ao?|and|ate|y|e)\s*(\d{1,3})(?!\d| (?:words|char|tok))|(\d)\s?[-~到至]\s?(\d{1,3})\s?分|"
             r"(?:scale|escala)\s*(?:of |from |de )?(\d+)\s*(?:-|to|a|ate)\s*(\d+)|(\d+)\s*(?:-|to|a|到|"
             r"至)\s*(\d+)\s*(?:scale|escala|分|points?)|(\d+)\s?-?\s?(?:point|分制|分满分|pontos|puntos)|满分(?:为|"
             r"是)?\s?(\d+)|out of (\d+)|(?<![\d.])([01])\s?-\s?(10|100|5|4|3|7)(?![\d.])"
@@ -428,6 +431,16 @@ def build_chunk(reading: Reading, wanted: Wanted) -> list[Node]:
     ]
 
 
+def build_diverse(reading: Reading, wanted: Wanted) -> list[Node]:
+    """`select.diverse`: how many rows, or which share."""
+    clause = reading.request.clause_at(wanted.start)
+    size = next((q for q in reading.free(clause.start, clause.end) if q.unit in {"rows", "percent", ""} and q.value > 1), None)
+    if size is None:
+        return [node(reading, wanted)]
+    reading.take(size)
+    return [node(reading, wanted, {"fraction": size.share} if size.unit == "percent" else {"n": size.value})]
+
+
 def build_score(reading: Reading, wanted: Wanted) -> list[Node]:
     """A score by a model, with the bound said for it."""
     start, end = reading.stretch(wanted)
@@ -473,8 +486,9 @@ BUILDERS: dict[str, Builder] = {
     "score.deita": build_score,
     "score.reward": build_score,
     "math.solve_vote": build_vote,
+    "select.diverse": build_diverse,
     **dict.fromkeys(
-        ("fetch.http", "crawl.site", "annotate.human", "embed.text", "select.diverse", "synth.backtranslate"),
+        ("fetch.http", "crawl.site", "annotate.human", "embed.text", "synth.backtranslate"),
         build_plain,
     ),
 }

@@ -39,8 +39,8 @@ def group_column(reading: Reading, start: int, end: int) -> str | None:
     match = re.search(
         (
             r"(?:stratif\w*|estratific\w*|balanc\w*|equilibr\w*)?\s*(?:\bby|\bper|\bfor each|\bevery|"
-            r"\beach|\bof each|\bacross|\bpor|\bcada|\bsegun|按|每(?:个|种|类)?)\s*(?:the |o |a |el |la |cada "
-            r")?(?P<word>[a-z_]\w*|[一-鿿]{2})"
+            r"\beach|\bof each|\bacross|\bover|\bon|\bpor|\bpel[oa]s?|\bcada|\bsegun|按|每(?:个|种|类)?)\s*(?:the |o |a |el |la |cada |coluna |columna |column |campo |field "
+            r")*[\ue002\"'`]?(?P<word>[a-z_]\w*|[一-鿿]{2})"
         ),
         text,
     )
@@ -48,11 +48,11 @@ def group_column(reading: Reading, start: int, end: int) -> str | None:
     if match:
         at = start + match.start("word")
         named = next((name for name, position in reading.columns if position == at), None)
+        if named:
+            return named
         for column, pattern in _GROUP_NOUNS.items():
             if re.fullmatch(pattern, match["word"]) or re.match(pattern + "$", match["word"]):
                 return _existing(reading, column, match["word"])
-        if named:
-            return named
         if not re.fullmatch(
             r"\d+|row|sample|example|the|cada|linha|fila|section|sheet|doc\w*", match["word"]
         ) and not re.search(r"[一-鿿]", match["word"]):
@@ -69,7 +69,10 @@ def group_column(reading: Reading, start: int, end: int) -> str | None:
 
 
 def _existing(reading: Reading, column: str, word: str) -> str:
-    """A column of the file that matches the noun, else the usual name."""
+    """A column of the file that matches the noun, else the only one named after it, else the usual name."""
+    named = [name for name, _ in reading.columns]
+    if reading.facts is None and len(named) == 1 and column in {"label", "category"}:
+        return named[0]
     role = {"source": "source", "domain": "source", "lang": "language"}.get(column)
     if reading.facts:
         known = next((c.name for c in reading.facts.columns if role and c.role == role), None)
@@ -226,7 +229,7 @@ def build_split(reading: Reading, wanted: Wanted) -> list[Node]:
     if re.search(r"stratif|estratific|分层", stretch) and not re.search(
         r"sampl|amostr|muestr|抽样", reading.request.masked
     ):
-        by = group_column(reading, wanted.start, clause.end + 40)
+        by = group_column(reading, wanted.start, clause.end + 80)
         params["stratify_by"] = [by] if by else None
     return [node(reading, wanted, params)]
 
@@ -290,8 +293,24 @@ def _side_names(text: str, count: int) -> list[str] | None:
     return None
 
 
+def build_head(reading: Reading, wanted: Wanted) -> list[Node]:
+    """`the first 1000 rows`: after a shuffle a random sample; otherwise a wish that no operator fulfils."""
+    clause = reading.request.clause_at(wanted.start)
+    size = next((q for q in reading.free(wanted.start, clause.end) if q.value >= 1), None)
+    if size is None:
+        return []
+    built = node(reading, wanted, {"n": reading.take(size).value, "seed": seed_of(reading)}, "sample.random")
+    if not any(w.capability == "shuffle" for w in reading.mentions):
+        built.unmet, built.offered = "take rows by their place in the file", "a random sample of the same size"
+    return [built]
+
+
 def build_topk(reading: Reading, wanted: Wanted) -> list[Node]:
     """`filter.topk` by a score column; the share or number right beside."""
+    if re.match(r"前", reading.request.masked[wanted.start : wanted.end]) and not re.search(
+        r"分|最|score|loss|按", reading.request.masked[max(0, wanted.start - 30) : wanted.end + 12]
+    ):
+        return build_head(reading, wanted)
     clause = reading.request.clause_at(wanted.start)
     near = [q for q in reading.free(clause.start, clause.end + 1) if q.unit in {"percent", "rows", ""} and not q.sign]
     quantity = reading.take(near[0]) if near else None
@@ -344,4 +363,9 @@ def build_longest(reading: Reading, wanted: Wanted) -> list[Node]:
     return [node(reading, wanted, {"column": "length", "expr": f"len({column})"}, "columns.map"), best]
 
 
-BUILDERS: dict[str, Builder] = {"split": build_split, "topk": build_topk, "longest": build_longest}
+BUILDERS: dict[str, Builder] = {
+    "split": build_split,
+    "topk": build_topk,
+    "head": build_head,
+    "longest": build_longest,
+}

@@ -185,6 +185,16 @@ def build_join(reading: Reading, wanted: Wanted) -> list[Node]:
         ),
         reading.request.masked[wanted.end : clause.end],
     )
+    direct = re.search(
+        r"(?P<parts>[A-Za-z_]\w*(?:\s*(?:,|and|e|y|&|\+|和|与|、)\s*[A-Za-z_]\w*)+)\s*(?:columns? |fields? |两?列)?\s*"
+        r"(?:(?:in)?to|as|em|en|para|拼成一列|拼接成|拼成|合并成|合并为)\s*(?:one |a |the |uma |una )?(?:column |coluna |columna )?(?P<into>[A-Za-z_]\w*)",
+        reading.request.text[clause.start : clause.end],
+    )
+    if direct:
+        names = [name for name in re.split(r"\s*(?:,|\band\b|\be\b|\by\b|&|\+|和|与|、)\s*", direct["parts"]) if name]
+        parts = [re.sub(r"^(?:join|merge|combine|concatenate|concat) ", "", name) for name in names]
+        template = "\n".join(f"{{{name}}}" for name in parts)
+        return [node(reading, wanted, {"column": direct["into"], "template": template})]
     if len(names) < 2:
         return []
     column = (

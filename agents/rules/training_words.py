@@ -362,7 +362,7 @@ _AFTER_WORD: tuple[tuple[str, str], ...] = (
         ),
     ),
     ("proj_dim", r"proj(?:ection)?[- _]?dim\w*|投影维度?"),
-    ("temperature", r"temperatur\w*|温度"),
+    ("temperature", r"temperatur\w*|\bt ?=|温度"),
 )
 
 

@@ -6,7 +6,7 @@ from datamill.agents.rules.cue import Cue, Kind
 __all__ = ["CUES", "DROP", "KEEP", "ONLY", "Cue", "Kind"]
 
 DROP = (
-    r"(?:\b(?:remov\w*|drop\w*|delet\w*|discard\w*|throw\w* (?:\w+ ){0,2}?(?:out|away)|toss\w*|bin|ditch\w*|scrap(?= (?:the|all|any|every))|weed\w* out|chuck\w*|lose(?= the)|trash|prun\w*|skip(?= rows)|screen\w* out|leave out|take out|kick\w* out|nuke|zap|discart\w*|fora\b|filter(?:ing|ed)? "
+    r"(?:\b(?:rm\b(?! -)|remov\w*|drop\w*|delet\w*|discard\w*|throw\w* (?:\w+ ){0,2}?(?:out|away)|toss\w*|bin|ditch\w*|scrap(?= (?:the|all|any|every))|weed\w* out|chuck\w*|lose(?= the)|trash|prun\w*|skip(?= rows)|screen\w* out|leave out|take out|kick\w* out|nuke|zap|discart\w*|fora\b|filter(?:ing|ed)? "
     r"out|get(?:ting)? rid|toss|exclud\w*|strip|"
     r"must go\b|(?:go(?:es)?|are|must be|should be) out|cut|eliminat\w*|purge|kill|reject|"
     r"tir[ae]\w*|apag\w*|descart\w*|exclu[ai]\w*|elimin\w*|jog\w* fora|retir[ae]\w*|"

@@ -53,32 +53,55 @@ def at_rest(shards: Sequence[Shard]) -> list[Chunk]:
 
 
 @dataclass(frozen=True)
-class MapChunk:
-    """`map_tables` on one chunk."""
+class Mapped:
+    """Maps of one chunk after each other, without a stop in between.
 
-    function: TableFunction
-    columns: tuple[str, ...] | None
+    Attributes:
+        maps: functions with the columns each is given (None: all of them).
+        offset: added to the part, so that frames put together keep their parts apart.
+    """
+
+    maps: tuple[tuple[TableFunction, tuple[str, ...] | None], ...] = ()
+    offset: int = 0
+
+    def then(self, function: TableFunction, columns: tuple[str, ...] | None) -> "Mapped":
+        """These maps and one more."""
+        return Mapped((*self.maps, (function, columns)), self.offset)
+
+    def moved(self, offset: int) -> "Mapped":
+        """The same maps, parts counted from `offset` on."""
+        return Mapped(self.maps, self.offset + offset)
+
+    def table(self, chunk: Chunk) -> pa.Table:
+        """What becomes of the table of a chunk."""
+        part, payload = chunk
+        table = load(payload, self.maps[0][1] if self.maps else None)
+        for number, (function, columns) in enumerate(self.maps):
+            given = table if number == 0 or columns is None else table.select(list(columns))
+            table = call_placed(function, given, f"shard {part}")
+        return table
 
     def __call__(self, chunk: Chunk) -> Iterator[Chunk]:
         """The chunk with its table mapped."""
-        part, payload = chunk
-        yield part, encode(call_placed(self.function, load(payload, self.columns), f"shard {part}"))
+        payload = encode(self.table(chunk)) if self.maps else bytes(memoryview(chunk[1]))
+        yield chunk[0] + self.offset, payload
 
 
 @dataclass(frozen=True)
-class SplitChunk:
-    """First half of a shuffle: one chunk becomes a piece per bucket it has rows for.
+class Split:
+    """First half of a shuffle: one chunk becomes a piece per bucket it has rows for, after the maps before it.
 
     A piece remembers which part it came from, so that a bucket can be put together in one order whatever arrived first.
     """
 
+    before: Mapped
     key: str
     buckets: int
 
     def __call__(self, chunk: Chunk) -> Iterator[Chunk]:
-        """`(bucket, pickled (part, table))` for every bucket that gets rows."""
-        part, payload = chunk
-        table = load(payload)
+        """`(bucket, part and table)` for every bucket that gets rows."""
+        table = self.before.table(chunk)
+        part = chunk[0] + self.before.offset
         bucket = bucket_of(table, self.key, self.buckets)
         for target in bucket.unique().sort().to_list():
             piece = table if self.buckets == 1 else table.filter((bucket == target).to_arrow())

@@ -5,14 +5,14 @@ operations (`FrameEngine`); meaning, order, empty results and schemas are settle
 """
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from typing import Generic, Protocol, TypeVar
 
 import pyarrow as pa
 import xxhash
 
-from datamill.services.engines.chunks import Chunk, ChunkFunction, MapChunk, ReduceBucket, SplitChunk, in_order
+from datamill.services.engines.chunks import Chunk, ChunkFunction, Mapped, ReduceBucket, Split, in_order
 from datamill.services.engines.protocol import Shard, TableFunction
 from datamill.services.engines.tables import conform, join, sort_rows, table_digest
 
@@ -59,6 +59,7 @@ class FrameDataset(Generic[FrameT]):
         parts: how many parts the frame has, for numbering a union.
         buckets: how many buckets a shuffle of it is cut into.
         shards: the shards, as long as nothing was done to them.
+        pending: maps not yet handed to the engine: they run in one go with what follows them.
     """
 
     frame: FrameT
@@ -67,6 +68,7 @@ class FrameDataset(Generic[FrameT]):
     parts: int
     buckets: int
     shards: tuple[Shard, ...] | None = None
+    pending: Mapped = field(default_factory=Mapped)
 
     @property
     def schema(self) -> pa.Schema:
@@ -90,12 +92,12 @@ class FrameDataset(Generic[FrameT]):
     def map_tables(self, function: TableFunction, *, columns: Sequence[str] | None = None) -> "FrameDataset[FrameT]":
         """Apply `function` to every table, lazily."""
         names = None if columns is None else tuple(columns)
-        frame = self.engine.map_frame(self.frame, MapChunk(function, names))
-        return self._derived(frame, function(_empty(self.arrow_schema, names)).schema)
+        schema = function(_empty(self.arrow_schema, names)).schema
+        return replace(self, arrow_schema=schema, shards=None, pending=self.pending.then(function, names))
 
     def shuffle(self, key: str, function: TableFunction) -> "FrameDataset[FrameT]":
         """Hash-shuffle by `key`, then apply `function` to every bucket, lazily."""
-        split = self.engine.map_frame(self.frame, SplitChunk(key, self.buckets))
+        split = self.engine.map_frame(self.frame, Split(self.pending, key, self.buckets))
         frame = self.engine.group_frame(split, ReduceBucket(key, function), self.buckets)
         schema = function(self.arrow_schema.empty_table()).schema
         return FrameDataset(frame, schema, self.engine, self.buckets, self.buckets)
@@ -107,8 +109,8 @@ class FrameDataset(Generic[FrameT]):
             part if part.arrow_schema == schema else part.map_tables(partial(conform, schema=schema))
             for part in (self, other)
         )
-        moved = self.engine.map_frame(second.frame, partial(_renumber, self.parts))
-        frame = self.engine.union_frames([first.frame, moved])
+        moved = replace(second, pending=second.pending.moved(self.parts))
+        frame = self.engine.union_frames([first.computed(), moved.computed()])
         parts, buckets = self.parts + other.parts, max(self.buckets, other.buckets)
         return FrameDataset(frame, schema, self.engine, parts, buckets)
 
@@ -122,21 +124,20 @@ class FrameDataset(Generic[FrameT]):
 
     def keep(self) -> "FrameDataset[FrameT]":
         """The same rows, computed once however often they are used."""
-        return FrameDataset(
-            self.engine.keep_frame(self.frame), self.arrow_schema, self.engine, self.parts, self.buckets, self.shards
-        )
+        return replace(self, frame=self.engine.keep_frame(self.computed()), pending=Mapped())
+
+    def computed(self) -> FrameT:
+        """The frame with the pending maps handed to the engine."""
+        return self.frame if self.pending == Mapped() else self.engine.map_frame(self.frame, self.pending)
 
     def tables(self, columns: Sequence[str] | None = None) -> Iterator[pa.Table]:
         """Tables by part, on the driver."""
-        yield from in_order(self.engine.chunks(self.frame), columns)
+        yield from in_order(self.engine.chunks(self.computed()), columns)
 
     def collect(self, columns: Sequence[str] | None = None) -> pa.Table:
         """All rows on the driver."""
         tables = list(self.tables(columns))
         return pa.concat_tables(tables, promote_options="permissive") if tables else _empty(self.arrow_schema, columns)
-
-    def _derived(self, frame: FrameT, schema: pa.Schema) -> "FrameDataset[FrameT]":
-        return FrameDataset(frame, schema, self.engine, self.parts, self.buckets)
 
 
 def num_buckets(shards: Sequence[Shard], workers: int) -> int:
@@ -152,7 +153,3 @@ def _empty(schema: pa.Schema, columns: Sequence[str] | None) -> pa.Table:
 
 def _count(table: pa.Table) -> pa.Table:
     return pa.table({"rows": pa.array([table.num_rows], pa.int64())})
-
-
-def _renumber(offset: int, chunk: Chunk) -> Iterator[Chunk]:
-    yield chunk[0] + offset, bytes(memoryview(chunk[1]))

@@ -39,6 +39,8 @@ DEFAULTS: Final = {
     "spark.log.level": "OFF",  # errors are raised once; Spark's own trace is not shown too
     "spark.python.worker.reuse": "true",
     "spark.driver.memory": "2g",
+    # the JVM moves bytes and computes nothing: compiling it hard costs more than it brings
+    "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
     "spark.driver.maxResultSize": "0",
 }
 

@@ -10,8 +10,8 @@ from datamill.agents.rules.intents import Wanted, only_this, resolve_dedup
 from datamill.agents.rules.mixtures import claim_shares, domain_weights
 from datamill.agents.rules.nodes import Builder, Node
 from datamill.agents.rules.reading import Reading
-from datamill.agents.rules.vocabulary import DROP
 from datamill.agents.rules.recipes import Match, matching_recipe, recipe_nodes
+from datamill.agents.rules.vocabulary import DROP
 
 BUILDERS: dict[str, Builder] = {
     **dict.fromkeys(("shuffle", "sort", "cluster"), steps_shape.build_plain),
@@ -84,7 +84,11 @@ def build_nodes(reading: Reading, found: Sequence[Wanted], match: Match | None) 
     if any(w.capability == "mix.concat" and not w.forbidden for w in found):
         claim_shares(reading)
     for wanted in found:
-        chosen = reading.training is not None and reading.training.paradigm == "select" and "ratio" in reading.training.settings
+        chosen = (
+            reading.training is not None
+            and reading.training.paradigm == "select"
+            and "ratio" in reading.training.settings
+        )
         if wanted.capability == "topk" and chosen:
             continue
         if wanted.forbidden or wanted.capability in _BY_CONDITION or wanted.capability not in BUILDERS:
@@ -111,7 +115,9 @@ def build_nodes(reading: Reading, found: Sequence[Wanted], match: Match | None) 
 
 def _similar_only(reading: Reading, found: Sequence[Wanted], nodes: Sequence[Node]) -> list[Node]:
     """`drop variants closer than 0.95 cosine`: a similarity with a verb of dropping asks for near deduplication."""
-    said = re.search(r"jaccard|cosine|cosseno|coseno|余弦|similarity|similaridade|similitud|相似度", reading.request.masked)
+    said = re.search(
+        r"jaccard|cosine|cosseno|coseno|余弦|similarity|similaridade|similitud|相似度", reading.request.masked
+    )
     taken = any(w.capability.startswith(("dedup", "decon", "synth.self")) for w in found)
     if said is None or taken or reading.similarity is None or any(n.capability.startswith("dedup") for n in nodes):
         return []

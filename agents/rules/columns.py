@@ -30,22 +30,31 @@ _PATTERNS = tuple(
         ),
         (
             rf"(?:where|when|whose|onde|donde|cuando|quando) (?:the |o |a |el |la |both "
-            rf")*{_WORD}(?!\w)(?=(?:\s*(?:,|and|e|y|&) ?[\w-]+)* (?:is|est[aáeé]\w*|are|both|match|agree|repeat|sao|são|é|son|"
+            rf")*{_WORD}(?!\w)(?=(?:\s*(?:,|and|e|y|&) ?[\w-]+)* (?:is|est[aáeé]\w*|are|both|match|agree|repeat|sao|"
+            rf"são|é|son|"
             rf"es|coincid))"
         ),
-        r"(?<![\w.])(?P<name>[A-Za-z_]\w*) (?:is|are|é|es|está|esta) (?:missing|null|empty|blank|nan|NaN|vazi[oa]|vac[ií][oa])\b",
+        (
+            r"(?<![\w.])(?P<name>[A-Za-z_]\w*) (?:is|are|é|es|está|esta) (?:missing|null|empty|blank|nan|NaN|vazi[oa]|"
+            r"vac[ií][oa])\b"
+        ),
         r"(?:^|[\s，,。、：:按在把对用])(?P<name>[一-鿿]{1,6})\s(?:这一?)?(?:列|字段)",
         r"[\"'`“「]?(?P<name>[A-Za-z_][\w-]*)[\"'`”」]?\s?(?:这|那|两|三|四|几|个|一)*(?:列|字段)",
         (
-            r"(?:cast|convert|turn|change|parse)\s+(?:the )?[\"'`“]?(?P<name>[A-Za-z_]\w*)[\"'`”]?(?: columns?| fields?)?\s+"
+            r"(?:cast|convert|turn|change|parse)\s+(?:the )?[\"'`“]?(?P<name>[A-Za-z_]\w*)[\"'`”]?(?: columns?|"
+            r" fields?)?\s+"
             r"(?:in)?to\s+(?:an? )?(?:int|float|num|str|bool)"
         ),
         (
-            r"(?<![\w.])(?P<name>[A-Za-z_]\w*)\s?(?:都|也)?(?:为空|为 ?null|是空|非空|缺失|里的?|中的?|内容|完全(?:相同|重复|一样)|"
+            r"(?<![\w.])(?P<name>[A-Za-z_]\w*)\s?(?:都|也)?(?:为空|为 ?null|是空|非空|缺失|里的?|中的?|内容|"
+            r"完全(?:相同|重复|一样)|"
             r"重复|相同|一样|太短|太长|长度|字数|少于|不足|短于|长于)"
         ),
         r",\s*(?:by|on|por) (?:the )?(?P<name>[A-Za-z_]\w*)(?= ?(?:,|&|\+|(?:and|together|combined|instead|juntos)\b))",
-        r"(?:\b(?:in|on|by|over|using|under|is|em|en|no|na|por|and|e|y|against|vs|with|contra|com|con|from|called)|[=,:])\s*(?:the |both |o |a |el |la )?[\"'`](?P<name>[A-Za-z_]\w*)[\"'`]",
+        (
+            r"(?:\b(?:in|on|by|over|using|under|is|em|en|no|na|por|and|e|y|against|vs|with|contra|com|con|from|called)|"
+            r"[=,:])\s*(?:the |both |o |a |el |la )?[\"'`](?P<name>[A-Za-z_]\w*)[\"'`]"
+        ),
         r"(?:列名?|字段)(?:是|为|叫|:|：)\s?[\"'`“「]?(?P<name>[A-Za-z_][\w-]*|[一-鿿]{1,4})[\"'`”」]?",
         r"(?:列名?|字段)\s?[\"'`“「]?(?P<name>[A-Za-z_][\w-]*)[\"'`”」]?",
         (
@@ -302,7 +311,8 @@ def _add_repeated(request: Request, found: dict[int, str]) -> None:
     """A column once named is meant again by `from message only` or `on message`."""
     for name in {name for name in found.values() if len(name) >= 3 and name.isascii()}:
         again = re.compile(
-            rf"(?:\b(?:in|on|by|from|of|over|em|na|no|en|por|da|do|de|del|leave|the|la|el|a|o)\s+)(?P<name>{re.escape(name)})(?![\w.])"
+            rf"(?:\b(?:in|on|by|from|of|over|em|na|no|en|por|da|do|de|del|leave|the|la|el|a|"
+            rf"o)\s+)(?P<name>{re.escape(name)})(?![\w.])"
         )
         for match in again.finditer(request.text):
             if not _is_path(request, match.start("name")):
@@ -311,7 +321,8 @@ def _add_repeated(request: Request, found: dict[int, str]) -> None:
 
 def _acceptable(name: str) -> bool:
     return name.lower() not in _STOP and not re.fullmatch(
-        r"columns?|fields?|colunas?|columnas?|campos?|(?:verify|check|compar|validat|fix|clean|dedup|normali[sz]|strip|redact|"
+        r"columns?|fields?|colunas?|columnas?|campos?|(?:verify|check|compar|validat|fix|clean|dedup|normali[sz]|"
+        r"strip|redact|"
         r"translat|anonymi[sz]|renam|cast|conver|remov)\w*",
         name,
         re.IGNORECASE,

@@ -90,9 +90,12 @@ _HAN = re.compile(
     r"至少)\s?(?P<value>\d+(?:\.\d+)?)"
 )
 _TEXT = re.compile(
-    r"(?:(?:the|a|o|la|el|whose|where|that|which|rows|cuja?|cuy[oa])\s+)?(?P<column>[A-Za-z_]\w*|[一-鿿]{2,4})(?: (?:column|field))?\s*(?:列|字段)?\s*"
-    r"(?P<words>starts? with|begins? with|ends? with|contains?|includes?|mentions?|comeca\w* com|termina\w* com|contem|contenha\w*|empieza\w* con|"
-    r"comienza\w* con|contien\w+|contenga\w*|以|包含|含有)\s+?(?:the (?:word|phrase|text|string) |the |a palavra |la palabra )?$"
+    r"(?:(?:the|a|o|la|el|whose|where|that|which|rows|cuja?|cuy[oa])\s+)?(?P<column>[A-Za-z_]\w*|"
+    r"[一-鿿]{2,4})(?: (?:column|field))?\s*(?:列|字段)?\s*"
+    r"(?P<words>starts? with|begins? with|ends? with|contains?|includes?|mentions?|comeca\w* com|termina\w* com|"
+    r"contem|contenha\w*|empieza\w* con|"
+    r"comienza\w* con|contien\w+|contenga\w*|以|包含|含有)\s+?(?:the (?:word|phrase|text|string) |the |a palavra |"
+    r"la palabra )?$"
 )
 _FUNCTIONS = (("starts_with", r"start|begin|comec|empiez|comienz|以"), ("ends_with", r"end|termin"), ("contains", r""))
 _SIGNS = {
@@ -179,12 +182,16 @@ def _conditions(reading: Reading) -> list[tuple[int, str]]:
 
 
 _EQUAL = re.compile(
-    r"(?:where|whose|onde|donde|cuja|cujo|cuya|cuyo|with)\s+(?:the |o |a |el |la )?(?P<column>[A-Za-z_]\w*) (?:is|are|equals|é|es|e|==?)(?: either)? "
-    r"(?P<values>[\"']?[\w-]+[\"']?(?:(?:, | or | ou | o )[\"']?[\w-]+[\"']?){0,5})(?=\s*(?:[,.;]|$|and\b|then\b|in\b|from\b))"
+    r"(?:where|whose|onde|donde|cuja|cujo|cuya|cuyo|with)\s+(?:the |o |a |el |la )?(?P<column>[A-Za-z_]\w*) (?:is|"
+    r"are|equals|é|es|e|==?)(?: either)? "
+    r"(?P<values>[\"']?[\w-]+[\"']?(?:(?:, | or | ou | o )[\"']?[\w-]+[\"']?){0,5})(?=\s*(?:[,.;]|$|and\b|then\b|"
+    r"in\b|from\b))"
 )
 _NO_VALUE = re.compile(
-    r"(?:missing|empty|null|blank|nan|not|in|too|short\w*|long\w*|less|more|over|under|above|below|at|the|duplicat\w*|repeat\w*|wrong|bad|good|same|"
-    r"identical|vazi[oa]|vaci[oa]|vac[ií][oa]|toxic|correct|incorrect|english|spanish|chinese|portuguese|likely|very|spam|true|false|\d[\d.,]*)",
+    r"(?:missing|empty|null|blank|nan|not|in|too|short\w*|long\w*|less|more|over|under|above|below|at|the|"
+    r"duplicat\w*|repeat\w*|wrong|bad|good|same|"
+    r"identical|vazi[oa]|vaci[oa]|vac[ií][oa]|toxic|correct|incorrect|english|spanish|chinese|portuguese|likely|very|"
+    r"spam|true|false|\d[\d.,]*)",
     re.IGNORECASE,
 )
 

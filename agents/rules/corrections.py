@@ -1,4 +1,4 @@
-"""Second thoughts in a request: "at 0.9 - no wait, 0.7", "translate to Spanish, sorry, Portuguese", 阈值 0.9，不对，0.8.
+"""Second thoughts in a request: "at 0.9 - no wait, 0.7", "to Spanish, sorry, Portuguese", 阈值 0.9，不对，0.8.
 
 A correction is a cue followed by a value of a kind that was named shortly before: a number, a path, a language or a
 model. The later value takes the place of the earlier one and the cue goes, so that every other rule reads one value.
@@ -8,6 +8,7 @@ Also read: `not 0.9 but 0.7` and `0.7, not 0.9`. Cost: a few regular expressions
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
+from itertools import pairwise
 
 from datamill.agents.rules.columns import named_columns
 from datamill.agents.rules.language import languages_named
@@ -26,7 +27,8 @@ _CUE = re.compile(
     r"|不对|不是|哦不|等等|等一下|算了|说错了|我是说|更正|应该是|改成|改为|还是(?=\s?\d)"
 )
 _FILLER = (
-    r"(?:[\s,:;.!…—-]|\b(?:no|wait|nope|use|take|do|say|try|go with|let'?s|make|it|that|should|be|is|at|to|of|a|the|by|on|in|"
+    r"(?:[\s,:;.!…—-]|\b(?:no|wait|nope|use|take|do|say|try|go with|let'?s|make|it|that|should|be|is|at|to|of|a|the|"
+    r"by|on|in|"
     r"with|set|i|mean|meant|sorry|actually|please|just|only|"
     r"nao|usa|use|usar|pon|poe|bota|coloca|faz|sea|seja|es|e|em|en|con|com|un|uma?|una|de|para|por|o|el|la|espera|"
     r"columns?|coluna|columna|threshold|limiar|umbral|seed|semente|semilla|jaccard|similarity|lr|rate)\b|"
@@ -122,7 +124,7 @@ def _is_share(value: _Value) -> bool:
 def _contrast(request: Request, values: list[_Value]) -> str | None:
     """`not 0.9 but 0.7` and `0.7, not 0.9` name one value that holds."""
     text = request.text
-    for first, second in zip(values, values[1:], strict=False):
+    for first, second in pairwise(values):
         between = request.folded[first.end : second.start]
         negated = _NOT_BUT.search(request.folded[: first.start])
         if negated and _BUT.fullmatch(between):
@@ -152,7 +154,7 @@ def _numbers(request: Request) -> list[_Value]:
 
 
 def _number(request: Request, quantity: Quantity) -> _Value:
-    unit = "" if quantity.unit in {"rounds"} else quantity.unit
+    unit = "" if quantity.unit == "rounds" else quantity.unit
     return _Value(quantity.start, quantity.end, request.text[quantity.start : quantity.end], unit)
 
 

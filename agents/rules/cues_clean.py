@@ -14,11 +14,15 @@ CUES: tuple[Cue, ...] = (
     cue(
         "dedup.minhash",
         "defect",
-        r"(?:basically|practically|essentially|virtually|pretty much|more or less|roughly|just|mostly) (?:an? |the )?(?:cop(?:y|ies)|copied|same|dup\w*|"
-        r"identical|repeats?)\b(?: of)?|look(?:s|ing)? (?:almost |nearly |very )?(?:the same|alike)|re-?hash(?:es|ed)?\b|"
-        r"(?:praticamente|practicamente|basicamente|virtualmente) (?:iguais|iguales|a mesma|lo mismo|copias|identic\w*|duplicad\w*)|"
+        r"(?:basically|practically|essentially|virtually|pretty much|more or less|roughly|just|mostly) (?:an? |"
+        r"the )?(?:cop(?:y|ies)|copied|same|dup\w*|"
+        r"identical|repeats?)\b(?: of)?|look(?:s|ing)? (?:almost |nearly |very )?(?:the same|alike)|re-?hash(?:es|"
+        r"ed)?\b|"
+        r"(?:praticamente|practicamente|basicamente|virtualmente) (?:iguais|iguales|a mesma|lo mismo|copias|"
+        r"identic\w*|duplicad\w*)|"
         r"大同小异|雷同|差不多(?:的|一样)?|"
-        r"near[- ]?duplicat\w*|near[- ]?(?:cop(?:y|ies)|clones?)\b|near[- ]?dup(?:e?s)\b|near[- ]dup\b|almost (?:the same|identical|duplicate\w*)|nearly "
+        r"near[- ]?duplicat\w*|near[- ]?(?:cop(?:y|ies)|clones?)\b|near[- ]?dup(?:e?s)\b|near[- ]dup\b|"
+        r"almost (?:the same|identical|duplicate\w*)|nearly "
         r"(?:identical|the same)|very similar \w+|too similar|"
         r"quase[- ](?:iguais|identic\w*|duplicad\w*|repetid\w*)|(?:duplicat\w*|duplicad\w*|copias) "
         r"(?:aproximad\w*|proxim\w*|difus\w*|parecid\w*)|"
@@ -58,7 +62,8 @@ CUES: tuple[Cue, ...] = (
         "dedup.paragraph",
         "operation",
         (
-            r"(?:paragraph|line)[- ]?(?:level)?[- ]?de-?dup\w*|de-?dup\w* (?:the |repeated )*(?:paragraphs|lines)\b|(?:repeated|duplicate[d]?) (?:lines|"
+            r"(?:paragraph|line)[- ]?(?:level)?[- ]?de-?dup\w*|de-?dup\w* (?:the |repeated )*(?:paragraphs|lines)\b|"
+            r"(?:repeated|duplicate[d]?) (?:lines|"
             r"paragraphs) (?:within|inside|across)|段落去重|行级去重"
         ),
     ),
@@ -100,8 +105,11 @@ CUES: tuple[Cue, ...] = (
         "operation",
         (
             r"boiler-?plate|(?:licen[sc]e|copyright) headers?|cookie (?:banners?|notices?|lines?)|"
-            r"nav(?:igation)? (?:menus?|bars?)|(?:strip|remov\w*|delet\w*|drop|get rid of|tir[ae]\w*|quit[ae]\w*|elimin\w*) (?:out |the |all |any |as |os |las |los )*"
-            r"(?:html|tags|urls?|links?|markdown|emojis?|hashtags|etiquetas html|enlaces)\b|去(?:掉|除)?(?:链接|网址|标签|表情)|headers? and "
+            r"nav(?:igation)? (?:menus?|bars?)|(?:strip|remov\w*|delet\w*|drop|get rid of|tir[ae]\w*|quit[ae]\w*|"
+            r"elimin\w*) (?:out |the |all |any |as |os |las |los )*"
+            r"(?:html|tags|urls?|links?|markdown|emojis?|hashtags|etiquetas html|enlaces)\b|去(?:掉|除)?(?:链接|"
+            r"网址|标签|表情)|"
+            r"headers? and "
             r"footers?|rodapes?|menus de navegac\w+|模板文字|导航栏|页眉页脚|去(?:掉|除)?html"
         ),
     ),
@@ -118,7 +126,8 @@ CUES: tuple[Cue, ...] = (
         "filter.refusal",
         "defect",
         (
-            r"refus\w+|as an ai(?: language)? model|as a (?:large )?language model|i(?:'m| am) sorry|\brecus\w+|\brechaz\w+|negativas? "
+            r"refus\w+|as an ai(?: language)? model|as a (?:large )?language model|i(?:'m| am) sorry|\brecus\w+|"
+            r"\brechaz\w+|negativas? "
             r"(?:do|del|de) model\w*|拒答|拒绝(?:回答|回复)?|抱歉类?"
         ),
     ),
@@ -126,7 +135,8 @@ CUES: tuple[Cue, ...] = (
         "filter.empty",
         "defect",
         (
-            r"\bempty\b|\bblank\b|\bnulls?\b|\bnan\b|(?:is|are|isn't) missing\b|(?:missing|without(?: an?)?|no) (?:values?|outputs?|answers?|"
+            r"\bempty\b|\bblank\b|\bnulls?\b|\bnan\b|(?:is|are|isn't) missing\b|(?:missing|without(?: an?)?|"
+            r"no) (?:values?|outputs?|answers?|"
             r"responses?|text)\b|\bvazi[oa]s?\b|\bem branco\b|\bvaci[oa]s?\b|\ben blanco\b|空(?:的|值|行|白|输出|"
             r"回答|文本|字符串)|为空|缺失"
         ),
@@ -213,7 +223,8 @@ CUES: tuple[Cue, ...] = (
     cue(
         "decon.ngram",
         "operation",
-        r"de-?contaminat\w*|nothing from|(?:shar\w*|has|have|with) (?:an? |any )?\d+[- ]?gram\w* (?:with|in common)|\d+[- ]?gram overlap|"
+        r"de-?contaminat\w*|nothing from|(?:shar\w*|has|have|with) (?:an? |any )?\d+[- ]?gram\w* (?:with|in common)|"
+        r"\d+[- ]?gram overlap|"
         r"(?:not|isn'?t|aren'?t|none of (?:the|it)?(?: \w+)?) (?:\w+ ){0,3}in(?:side)? (?:the "
         r")?(?:test|eval|benchmark)\w*|descontamin\w*|contamina\w*|vazament\w*|fuga de datos|"
         r"filtrac\w+ del test|污染|去污|泄漏|泄露|(?:测试集|评测集|基准).{0,8}(?:重合|重叠|出现)",
@@ -229,8 +240,10 @@ CUES: tuple[Cue, ...] = (
     cue(
         "math.verify",
         "operation",
-        r"math[-_. ]?verif\w*|(?:verif\w*|check\w*|compar\w*|valid\w*) (?:the |that |if )?(?:columns? |field )?[\w\ue002-\ue003]+ (?:column )?"
-        r"(?:against|with|to|vs\.?|contra|com|con|match\w*|equals?) (?:the )?(?:columns? |field )?(?:\ue002|gold|reference|ground|expected|label)|"
+        r"math[-_. ]?verif\w*|(?:verif\w*|check\w*|compar\w*|valid\w*) (?:the |that |if )?(?:columns? |"
+        r"field )?[\w\ue002-\ue003]+ (?:column )?"
+        r"(?:against|with|to|vs\.?|contra|com|con|match\w*|equals?) (?:the )?(?:columns? |field )?(?:\ue002|gold|"
+        r"reference|ground|expected|label)|"
         r"verif\w*[^,.;]{0,24}(?:<<|####)|check\w*[^,.;]{0,24}<<|<<[^>]{0,20}>>|"
         r"verif\w* (?:\w+ ){0,4}(?:answers?|math|solutions?|calculat\w*|arithmetic|results?|finals?|"
         r"annotations?)|check (?:\w+ ){0,4}(?:math|calculations?|arithmetic|final answers?|answers? "

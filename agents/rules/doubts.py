@@ -10,6 +10,7 @@ from typing import Protocol
 from datamill.agents.draft import Question, Topic
 from datamill.agents.rules.capabilities import CAPABILITIES
 from datamill.agents.rules.messages import say
+from datamill.agents.rules.mixtures import domain_weights
 from datamill.agents.rules.nodes import Node
 from datamill.agents.rules.reading import Reading
 from datamill.agents.rules.safety import upload_place
@@ -26,9 +27,11 @@ NEEDS_MODEL = frozenset(
 """Steps that call a language model."""
 
 _DESTROY = re.compile(
-    r"back (?:in)?to (?:the (?:original|input|same|source)|(?:the file |file )?\ue000)|\bsame file\b|mesmo arquivo|mismo archivo|into the (?:original|input|same) file|"
+    r"back (?:in)?to (?:the (?:original|input|same|source)|(?:the file |file )?\ue000)|\bsame file\b|mesmo arquivo|"
+    r"mismo archivo|into the (?:original|input|same) file|"
     r"over the original|no mesmo arquivo|en el mismo archivo|写回原|overwrit\w*|over-write|"
-    r"replac\w* (?:the |my |our )?(?:input|original|source|raw|\ue000+)|same (?:file ?name|filename|path|name)\b|mesmo nome|mismo nombre|同名|"
+    r"replac\w* (?:the |my |our )?(?:input|original|source|raw|\ue000+)|same (?:file ?name|filename|path|name)\b|"
+    r"mesmo nome|mismo nombre|同名|"
     r"(?:no|without a|without any|don'?t keep a|sem|sin) (?:back-?ups?|copia de seguridad)|"
     r"in[- ]place|(?:delet\w*|eras\w*|wipe|remov\w*|rm) (?:the |my |our |all )*(?:raw|original\w*|"
     r"input|source|old)s?(?: data| files?| folder| dir\w*| set)?\b|"
@@ -43,11 +46,13 @@ _TOOLS = re.compile(
     r"(?:herramienta|func\w+)\w*|工具调用|函数调用"
 )
 _LANGUAGE_FILTER = re.compile(
-    r"filter\w* (?:it |them |rows )?(?:by|on|for) (?:the )?languages?|language filter\w*|(?:by|right|correct|wrong|one|certain) languages?\b(?! (?:tag|stat|col))|"
+    r"filter\w* (?:it |them |rows )?(?:by|on|for) (?:the )?languages?|language filter\w*|(?:by|right|correct|wrong|"
+    r"one|certain) languages?\b(?! (?:tag|stat|col))|"
     r"filtr\w* (?:por |o |el )?(?:idioma|lingua|lengua)|按语言(?:过滤|筛选)|语言过滤|过滤语言"
 )
 _ATTACHED = re.compile(
-    r"(?:carry|contain|with|have|hold|include|com|con|tem|tienen|有|带|含)\s*(?:some |inline |the )?(images?|audio|imagens|imagenes|attachments?|图片|附件)"
+    r"(?:carry|contain|with|have|hold|include|com|con|tem|tienen|有|带|含)\s*(?:some |inline |the )?(images?|audio|"
+    r"imagens|imagenes|attachments?|图片|附件)"
 )
 _PLAIN_TEXT = re.compile(
     (
@@ -73,6 +78,10 @@ _VAGUE = re.compile(
     r"(?:质量)?差的|没用的|高质量|优质|"
     r"弄好(?:一点)?|处理一下"
 )
+
+
+TOLERANCE = 1.0
+"""Percent by which shares such as 33/33/33 may miss 100 without a question."""
 
 
 class AskFunction(Protocol):
@@ -198,9 +207,18 @@ def _ask_contradictions(
         model = next((n for n in nodes if n.capability in NEEDS_MODEL), None)
         if model is not None:
             ask("contradiction", "no_llm", ("rules", "model"), what=CAPABILITIES[model.capability].label)
+    _ask_shares(reading, nodes, ask)
     if cycle:
         labels = [CAPABILITIES[c].label if c in CAPABILITIES else c for c in cycle]
         ask("order", "order", ("after", "both"), first=labels[0], second=labels[1])
+    for node in nodes:
+        low, high = node.params.get("min"), node.params.get("max")
+        if low is not None and high is not None and low > high:
+            ask("contradiction", "shares", (), first=f"min {low}", second=f"max {high}")
+
+
+def _ask_shares(reading: Reading, nodes: Sequence[Node], ask: AskFunction) -> None:
+    """`the top 10 % but at least half of the rows`, `20 % and 500 rows`: sizes that cannot both hold."""
     shares = [q for q in reading.numbers if q.unit == "percent"]
     for most in shares:
         for least in shares:
@@ -230,10 +248,6 @@ def _ask_contradictions(
         two = [next(q for q in reading.numbers if q.unit == unit and not q.sign) for unit in ("percent", "rows")]
         said = [reading.request.text[q.start : q.end] for q in two]
         ask("contradiction", "shares", said, first=said[0], second=said[1])
-    for node in nodes:
-        low, high = node.params.get("min"), node.params.get("max")
-        if low is not None and high is not None and low > high:
-            ask("contradiction", "shares", (), first=f"min {low}", second=f"max {high}")
 
 
 def removals(reading: Reading, nodes: Sequence[Node]) -> list[str]:
@@ -270,6 +284,8 @@ def _ask_ranges(reading: Reading, ask: AskFunction) -> None:
     ):
         guess = threshold / 10 if 1 < threshold < 10 else threshold / 100 if 10 <= threshold <= 100 else 0.8
         ask("threshold", "threshold", (f"{guess:g}",), value=f"{quantity.value:g}", guess=f"{guess:g}")
+    if threshold is None:
+        _ask_loose_threshold(reading, ask)
     bare = sorted({q.value for q in reading.numbers if q.unit == "" and 0 < q.value < 1})
     kinds = {w.capability for w in reading.mentions if not w.forbidden}
     if (
@@ -287,7 +303,7 @@ def _ask_ranges(reading: Reading, ask: AskFunction) -> None:
         ),
         None,
     )
-    if odd is not None and kinds & {"sample", "topk", "balance", "mix.concat"} or (odd is not None and not kinds):
+    if (odd is not None and kinds & {"sample", "topk", "balance", "mix.concat"}) or (odd is not None and not kinds):
         ask("size", "how_many")
     split = any(w.capability == "split" and not w.forbidden for w in reading.mentions)
     shares = [q.value for q in reading.numbers if q.unit == "percent"]
@@ -300,10 +316,28 @@ def _ask_ranges(reading: Reading, ask: AskFunction) -> None:
         else 100
     )
     mixing = any(w.capability == "mix.concat" for w in reading.mentions)
+    weights = domain_weights(reading) if mixing else {}
+    if len(weights) >= 2:
+        total = round(100 * sum(weights.values()), 6)
     if split and shares and max(shares) > 100:
         total = max(shares)
-    if (split or mixing) and total not in {1, 10, 100}:
+    if (split or mixing) and total not in {1, 10, 100} and abs(total - 100) > TOLERANCE:
         ask("mixture", "mixture", ("scale",), total=f"{total:g}")
+
+
+def _ask_loose_threshold(reading: Reading, ask: AskFunction) -> None:
+    """`dedup at -0.5`: a number right behind the word that cannot be a similarity."""
+    for quantity in reading.numbers:
+        before = reading.request.masked[max(0, quantity.start - 30) : quantity.start]
+        said = re.search(
+            r"(?:de-?dup\w*|duplicates?|dups?|minhash|duplicad\w*|duplicatas|去重)\s*(?:at|@|with|em|en|a|com|con|"
+            r"到)?\s*-?$",
+            before,
+        )
+        if said and quantity.unit == "" and not 0 < quantity.value <= 1:
+            guess = abs(quantity.value) / (1 if abs(quantity.value) < 1 else 10 if abs(quantity.value) < 10 else 100)
+            ask("threshold", "threshold", (f"{guess:g}",), value=f"{quantity.value:g}", guess=f"{guess:g}")
+            return
 
 
 def _ask_training(reading: Reading, ask: AskFunction) -> None:
@@ -352,6 +386,21 @@ def _default_model_fits(reading: Reading) -> bool:
 _AMOUNTS = frozenset({"n", "fraction", "max", "drop_quantile", "keep_quantile"})
 
 
+def _ask_place(reading: Reading, node: Node, ask: AskFunction) -> None:
+    """Where a step finds what it works on: columns of code, an address to crawl, the text to translate."""
+    unseen = not reading.columns and reading.facts is None
+    if node.capability == "code.execute" and unseen:
+        ask("columns", "code_columns")
+    if node.capability == "crawl.site" and not reading.request.urls:
+        ask("input", "address")
+    if node.capability != "rewrite.llm":
+        return
+    if unseen:
+        ask("columns", "text_column", blocking=False)
+    if node.params.get("task") == "translate" and not node.params.get("target"):
+        ask("languages", "translate_to")
+
+
 def _ask_checks(reading: Reading, nodes: Sequence[Node], ask: AskFunction) -> None:
     for node in nodes:
         if node.capability == "decon.ngram" and not node.params.get("against"):
@@ -363,12 +412,7 @@ def _ask_checks(reading: Reading, nodes: Sequence[Node], ask: AskFunction) -> No
             and (reading.facts is None or not reading.facts.columns)
         ):
             ask("columns", "columns")
-        if node.capability == "code.execute" and not reading.columns and reading.facts is None:
-            ask("columns", "code_columns")
-        if node.capability == "crawl.site" and not reading.request.urls:
-            ask("input", "address")
-        if node.capability == "rewrite.llm" and not reading.columns and reading.facts is None:
-            ask("columns", "text_column", blocking=False)
+        _ask_place(reading, node, ask)
         scale, least = node.params.get("scale"), node.params.get("min_score")
         if node.capability == "score.llm_judge" and scale and least is not None and not scale[0] <= least <= scale[1]:
             ask("threshold", "scale", (f"{scale[1]}",), value=least, low=scale[0], high=scale[1])
@@ -376,12 +420,6 @@ def _ask_checks(reading: Reading, nodes: Sequence[Node], ask: AskFunction) -> No
             ask("model", "tokenizer")
         if node.capability in {"filter.topk", "filter.perplexity"} and not _AMOUNTS & set(node.params):
             ask("size", "how_many")
-        if (
-            node.capability == "rewrite.llm"
-            and node.params.get("task") == "translate"
-            and not node.params.get("target")
-        ):
-            ask("languages", "translate_to")
         if node.capability == "sample.stratified" and node.params.get("fraction") == 1.0:
             ask("size", "balance")
         rows = sum(facts.rows or 0 for facts in reading.inspection.inputs) if reading.inspection else 0

@@ -117,7 +117,8 @@ _BOTH_SIDES = (
     r".{0,6}(?:同一侧|两边|两侧)"
 )
 _COUNTED = (
-    r"(?:how many|number of|amount of|share of|percentage of|\bcount(?:s|ing)?\b|quant[oa]s|cuant[oa]s|numero de|porcentagem de|porcentaje de|"
+    r"(?:how many|number of|amount of|share of|percentage of|\bcount(?:s|ing)?\b|quant[oa]s|cuant[oa]s|numero de|"
+    r"porcentagem de|porcentaje de|"
     r"有多少|多少)\s*(?:[\w%]+ ){0,2}$"
 )
 _MAKING = re.compile(

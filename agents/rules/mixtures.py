@@ -12,6 +12,7 @@ _NAME_FIRST = re.compile(
     rf"{_NAME}\s?(?:at |to |com |con |占|:|=|的)?\s?(?P<share>\d+(?:[.,]\d+)?)\s?(?:%|percent|por cento|por ciento)"
 )
 _FRACTION = re.compile(rf"{_NAME}\s?(?:at |=|:|com |con |占)?\s?(?P<share>0?[.,]\d+)(?!\d)")
+_FRACTION_FIRST = re.compile(rf"(?<![\d.,])(?P<share>0?[.,]\d+)\s+(?:of |de )?(?:the )?{_NAME}")
 _PARTS = re.compile(r"(?<![\d.])(\d+)\s?[:/]\s?(\d+)(?:\s?[:/]\s?(\d+))?(?:\s?[:/]\s?(\d+))?(?!\d|\.\d)(?! ?split)")
 _STOP = frozenset(
     [
@@ -80,7 +81,7 @@ def domain_weights(reading: Reading) -> dict[str, float]:
     if len(beside) >= 2:
         return beside
     text = reading.request.folded
-    for pattern, scale in ((_SHARE_FIRST, 100), (_NAME_FIRST, 100), (_FRACTION, 1)):
+    for pattern, scale in ((_SHARE_FIRST, 100), (_NAME_FIRST, 100), (_FRACTION, 1), (_FRACTION_FIRST, 1)):
         found = {
             _ENGLISH.get(match["name"], match["name"]): round(float(match["share"].replace(",", ".")) / scale, 6)
             for match in pattern.finditer(text)

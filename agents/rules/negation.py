@@ -79,7 +79,8 @@ _READ_ONLY = re.compile(
     r"(?:no|sin) (?:\w+ )?(?:toc\w*|modific\w*|cambi\w*|alter\w*)(?: (?:los?|las?|el|mis?|"
     r"estos?))*(?: (?:datos?|archivos?|dataset|nada|eso|filas?|original\w*)\b|\s*(?:[.;,!]|$))|"
     r"solo (?:quiero )?(?:mirar|ver|estadistic\w*|las estadistic\w*)"
-    r"|(?:先)?(?:不要?|别|不用|勿)(?:先)?(?:动(?!词|作|态|别的|其[他它]|另)(?:原)?(?:始)?(?:数据|文件)?|(?:改动?|修改|碰|改变|"
+    r"|(?:先)?(?:不要?|别|不用|勿)(?:先)?(?:动(?!词|作|态|别的|其[他它]|另)(?:原)?(?:始)?(?:数据|文件)?|(?:改动?|"
+    r"修改|碰|改变|"
     r"处理)(?:原)?(?:始)?(?:数据|文件|任何))|只(?:看|统计|是看)|仅统计|原样"
 )
 _NO_TRAINING = re.compile(
@@ -90,8 +91,10 @@ _NO_TRAINING = re.compile(
 
 
 _NO_LLM = re.compile(
-    r"\b(?:no|without|zero|never|don'?t|do not|sem|sin|nada de|nenhum|ningun|nao|not)\s+(?:(?:any|an?|usar?|uses?|use|using|call\w*|um|un|chamar?) )*"
-    r"(?:llms?|gpt\w*|ai models?|language models?|modelos? de (?:linguagem|lenguaje))\b(?: calls?| steps?| whatsoever| at all)?"
+    r"\b(?:no|without|zero|never|don'?t|do not|sem|sin|nada de|nenhum|ningun|nao|not)\s+(?:(?:any|an?|usar?|uses?|"
+    r"use|using|call\w*|um|un|chamar?) )*"
+    r"(?:llms?|gpt\w*|ai models?|language models?|modelos? de (?:linguagem|lenguaje))\b(?: calls?| steps?|"
+    r" whatsoever| at all)?"
     r"|(?:不|别|不要|不用|不想|禁止)(?:使用|调用|用)?(?:任何)?(?:大模型|llm|语言模型|gpt)"
 )
 

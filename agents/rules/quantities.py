@@ -47,7 +47,10 @@ UNITS: tuple[tuple[str, str], ...] = (
     ("tenths", r"\s?成(?!为)"),
     (
         "gram",
-        r"[\s-]?(?:(?:words?|chars?|characters?|tokens?)[\s-])?(?:shingles?|n?-?grams?)(?![a-z])|[\s-]?(?:gram(?:a)?s?|n-?gram(?:a)?s?|grams?|元(?!数)|字gram)(?![a-z])",
+        (
+            r"[\s-]?(?:(?:words?|chars?|characters?|tokens?)[\s-])?(?:shingles?|n?-?grams?)(?![a-z])|"
+            r"[\s-]?(?:gram(?:a)?s?|n-?gram(?:a)?s?|grams?|元(?!数)|字gram)(?![a-z])"
+        ),
     ),
     ("chars", r"\s?-?(?:characters?|chars?|caracter(?:e|es)?|letters?|个?字符|个?字(?!段|典))"),
     ("words", r"\s?-?(?:words?|palavras?|palabras?|个?单?词(?!表))"),
@@ -65,7 +68,8 @@ UNITS: tuple[tuple[str, str], ...] = (
     (
         "rounds",
         (
-            r"\s?-?(?:(?:update |selection |refresh )?rounds?|rodadas?|rondas?|updates?|refreshes|selections|actualizaciones|atualizac\w+|"
+            r"\s?-?(?:(?:update |selection |refresh )?rounds?|rodadas?|rondas?|updates?|refreshes|selections|"
+            r"actualizaciones|atualizac\w+|"
             r"times|vezes|veces|次|遍)"
         ),
     ),

@@ -21,7 +21,8 @@ _KEYED = frozenset({"dedup", "dedup.exact", "balance", "split", "columns.select"
 """Steps whose columns are keys, not the text that other steps read."""
 _GROUPS = frozenset({"label", "category", "topic", "difficulty", "class", "url"})
 _SIMILARITY = re.compile(
-    r"threshold|jaccard|cosine(?: similarity)?|\bcos\b|cosseno|coseno|余弦(?:相似度)?|similarit\w*|similar\b|limiar|umbral|similaridade|similitud|阈值|相似度?|cut-?off"
+    r"threshold|jaccard|cosine(?: similarity)?|\bcos\b|cosseno|coseno|余弦(?:相似度)?|similarit\w*|similar\b|limiar|"
+    r"umbral|similaridade|similitud|阈值|相似度?|cut-?off"
 )
 
 
@@ -194,5 +195,10 @@ class Reading:
         named = self.after_word(_SIMILARITY.pattern)
         if named is not None:
             return named
-        beside = r"\s?(?:or (?:more|higher|above) |ou mais |o mas )?(?:jaccard|cosine|cos\b|cosseno|coseno|similarity|similaridade|similitud|overlap\b(?! with))"
-        return next((q for q in self.free() if 0 < q.share <= 1 and re.match(beside, self.request.masked[q.end :])), None)
+        beside = (
+            r"\s?(?:or (?:more|higher|above) |ou mais |o mas )?(?:jaccard|cosine|cos\b|cosseno|coseno|"
+            r"similarity|similaridade|similitud|overlap\b(?! with))"
+        )
+        return next(
+            (q for q in self.free() if 0 < q.share <= 1 and re.match(beside, self.request.masked[q.end :])), None
+        )

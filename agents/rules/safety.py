@@ -23,13 +23,15 @@ _TOKEN_RE = re.compile(
 _NAMES_OF_KEYS = (
     r"(?:api[-_ ]?keys?|access[-_ ]?keys?|secret[-_ ]?keys?|secrets?|passwords?|passwd|pwd|"
     r"pass-?phrase|bearer|auth(?:entication|orization)? tokens?|access[-_ ]tokens?|"
-    r"api[-_ ]?tokens?|hf[-_ ]?tokens?|my tokens?|the tokens?|credentials?|\bcreds|credenciais|credenciales|凭证|chaves? (?:de |da "
+    r"api[-_ ]?tokens?|hf[-_ ]?tokens?|my tokens?|the tokens?|credentials?|\bcreds|credenciais|credenciales|凭证|"
+    r"chaves? (?:de |da "
     r")?(?:api|acesso)|senhas?|segredos?|claves? (?:de |del )?(?:api|acceso)?|contrase(?:ñ|n)as?|"
     r"tokens? de acc?es[so]o?|密钥|密码|口令|令牌|api ?key|token)"
 )
 _WORD_RE = re.compile(
     (
         rf"({_NAMES_OF_KEYS})(\s*(?:is|are|=|:|：|é|es|是|为|to use is|->|\(|with|for it is|here is|"
+        rf"(?:for|to|of|d[aeo]|del)\s+(?:the |my |our |a |o |la |el )?[\w ]{{1,24}}?\s(?:is|are|es|é|=|:)|"
         rf"[A-Za-z]+\s+(?:is|es|é))\s*[:=]?\s*[\"'`“]?)([^\s\"'`”,;，。；]{{4,}})"
     ),
     re.IGNORECASE,
@@ -102,7 +104,8 @@ _OWN = re.compile(
     r"permission|com permiss|con permiso|(?:我们|自己|本公司)的|已授权|经(?:过)?(?:用户)?(?:同意|授权)"
 )
 _MEDIUM = (
-    r"(?:videos?|audio\w*|speech|podcasts?|voice|recordings?|images?|pictures?|photos?|"
+    r"(?:jpe?gs?|pngs?|gifs?|mp3s?|mp4s?|wavs?|pics?|videos?|audio\w*|speech|podcasts?|voice|recordings?|images?|"
+    r"pictures?|photos?|"
     r"screenshots?|lectures? recordings?|vídeos?|imagens?|imagem|imagenes|imagen|fotos?|"
     r"fotograf\w*|gravac\w*|grabac\w*|voz|视频|音频|语音|录音|图片|图像|照片|截图|录像)"
 )
@@ -110,20 +113,24 @@ _MEDIA = re.compile(
     rf"(?:transcri\w*|caption\w*|turn\w*|transform\w*|annotat\w*|extract\w*|from|watch\w*|"
     rf"listen\w*|describ\w*|recogni\w*|summari[sz]\w*|convert\w*|generat\w*|creat\w*|download\w*|"
     rf"extra[ei]\w*|descrev\w*|descri[bv]\w*|ger\w*|gener\w*|dos?|das?|del?|从|把|将|识别|转写|转录|提取|生成|"
-    rf"下载|解析)\s*(?:text |q/a |the |these |those |all |each |every |our |my |os |as |los |las |el |"
+    rf"下载|解析)\s*(?:text |q/a |for |the |these |those |all |each |every |our |my |os |as |los |las |el |"
     rf"la |o |a |from |of |in |de |dos |das |del |em |en |product |lecture |training |会议|这些|所有的?|"
     rf"讲座|课程)*{_MEDIUM}"
-    rf"|clon\w* (?:the |my |their |his |her )?voices?\b|{_MEDIUM}\s?(?:里|中|转(?:成|为|写|录)?|to text|para texto|a texto|files?|lectures?|captions?)|"
+    rf"|clon\w* (?:the |my |their |his |her )?voices?\b|{_MEDIUM}\s?(?:里|中|转(?:成|为|写|录)?|to text|para texto|"
+    rf"a texto|"
+    rf"files?|lectures?|captions?)|"
     rf"\b(?:mp3|mp4|wav) (?:from|files?|of)\b|\bin (?:mp3|mp4|wav)\b|speech[- ]to[- ]text|"
     rf"text[- ]to[- ](?:speech|image|video)|\bwhisper\b|\btts\b|\basr\b"
 )
 _MEDIA_FILE = re.compile(
-    r"\.(?:mp4|mkv|mov|avi|mp3|wav|flac|png|jpe?g)$|(?:^|/)(?:mp4|mp3|wav|videos?|audio|images?|recordings?|photos?|pictures|podcasts?|voices?)/?$",
+    r"\.(?:mp4|mkv|mov|avi|mp3|wav|flac|png|jpe?g)$|(?:^|/)(?:mp4|mp3|wav|videos?|audio|images?|recordings?|photos?|"
+    r"pictures|podcasts?|voices?)/?$",
     re.IGNORECASE,
 )
 _HARM = re.compile(
     r"(?:fake|fabricated|phony|bogus|made-up|false)\s(?:[\w-]+ ){0,4}(?:reviews?|testimonials?|ratings?)|"
-    r"(?:extract|collect|steal|dump|harvest|leak|提取|收集|导出|窃取|extra[ei]\w*|colet\w*|recopil\w*)[^.;。]{0,24}(?:\bpasswords?|credentials|"
+    r"(?:extract|collect|steal|dump|harvest|leak|提取|收集|导出|窃取|extra[ei]\w*|colet\w*|"
+    r"recopil\w*)[^.;。]{0,24}(?:\bpasswords?|credentials|"
     r"密码|senhas|contrasenas)|(?:resenas|avaliacoes|opiniones|comentarios) (?:\w+ )?(?:fals[ao]s|inventad[ao]s)|"
     r"\bphishing\b|\bmalware\b|ransomware|key-?logger|\bspyware\b|deep-?fake|de-?anonymi[sz]\w*|"
     r"re-?identif\w*|reidentific\w*|desanonimiz\w*|\bscam (?:emails?|messages?|calls?)|fake "
@@ -133,8 +140,10 @@ _HARM = re.compile(
 _CODE = re.compile(
     r"os\.system|subprocess|rm -rf|\beval\(|\bexec\(|__import__|!!python|\blambda\b \w+ ?:|"
     r"\bpickle\b|(?:run|execute) (?:this |the following |my |a )?(?:shell|bash|python|"
-    r"arbitrary)(?: (?:command|script|code))?|(?:write|add|insert|embed|include|put)(?: in)? (?:an? |the |my |this |some )?(?:custom |inline )?"
-    r"(?:shell|bash|powershell|python) (?:script|command|code|snippet|function|lambda)|\bcurl(?:s|ing)? (?:https?|\S+\.(?:com|sh))|; ?(?:rm|curl|wget) "
+    r"arbitrary)(?: (?:command|script|code))?|(?:write|add|insert|embed|include|put)(?: in)? (?:an? |the |my |this |"
+    r"some )?(?:custom |inline )?"
+    r"(?:shell|bash|powershell|python) (?:script|command|code|snippet|function|lambda)|\bcurl(?:s|ing)? (?:https?|"
+    r"\S+\.(?:com|sh))|; ?(?:rm|curl|wget) "
 )
 _UPLOAD = re.compile(
     r"\b(?:post|upload\w*|push\w*|send\w*|publish\w*|share\b|e?mail (?:it|the)|transfer\w*|"
@@ -148,16 +157,22 @@ _PLACE = re.compile(
 )
 _SECRET_FILE = re.compile(
     r"(?<![\w])\.env\b|\bid_(?:rsa|ed25519)\b|\.aws/credentials|\.ssh/|\.netrc\b|\.pgpass\b|"
-    r"(?:value|content|contents|valor|内容|值) (?:of|de|do|del) (?:the |my |our )?\w*(?:api_key|secret|token|password)\b"
+    r"(?:value|content|contents|valor|内容|值) (?:of|de|do|del) (?:the |my |our )?\w*(?:api_key|secret|token|"
+    r"password)\b"
 )
 _UNAPPROVED = re.compile(
-    r"(?:skip|without|bypass|no need for|don'?t (?:bother|wait)(?: for| with)?|ignore|forget)\s(?:\w+ ){0,3}(?:approv\w*|confirm\w*|review(?:ing)?\b(?! ?s)|permission|sign-?off)"
+    r"(?:skip|without|bypass|no need for|don'?t (?:bother|wait)(?: for| with)?|ignore|"
+    r"forget)\s(?:\w+ ){0,3}(?:approv\w*|confirm\w*|review(?:ing)?\b(?! ?s)|permission|sign-?off)"
     r"\b|already (?:approved|said yes)|said yes already|(?:sem|pul[ae]\w*) (?:\w+ ){0,2}(?:aprovac\w+|confirmac\w+)|"
-    r"(?:sin|salt[ae]\w*) (?:\w+ ){0,2}(?:aprobac\w+|confirmac\w+)|(?:不用|无需|跳过|别)(?:我)?(?:批准|审批|确认|审核方案)"
+    r"(?:sin|salt[ae]\w*) (?:\w+ ){0,2}(?:aprobac\w+|confirmac\w+)|(?:不用|无需|跳过|别)(?:我)?(?:批准|审批|确认|"
+    r"审核方案)"
 )
 _SENSITIVE = re.compile(
-    r"身份证|银行卡|手机号|护照|住址|病历|\bssns?\b|social security|passport|credit cards?|card numbers?|(?:phone|id) numbers?|home address|"
-    r"\bcpfs?\b|\bdni\b|cartoes|tarjetas|telefon\w+|medical records?|customers?' (?:names|emails|data)|dados pessoais|datos personales"
+    r"身份证|银行卡|手机号|护照|住址|病历|\bssns?\b|social security|passport|credit cards?|card numbers?|(?:phone|"
+    r"id) numbers?|"
+    r"home address|"
+    r"\bcpfs?\b|\bdni\b|cartoes|tarjetas|telefon\w+|medical records?|customers?' (?:names|emails|data)|"
+    r"dados pessoais|datos personales"
 )
 _TEST_GOAL = re.compile(
     r"\btargets?\b|\baim\w*|toward\w*|closest to|similar to|resembl\w*|look\w* like|like the|"
@@ -165,9 +180,12 @@ _TEST_GOAL = re.compile(
     r"similares? a|subir (?:a nota|la nota)|目标|接近|相似|提高.{0,8}分|刷分|对准|像"
 )
 _TRAIN_ON_TEST = re.compile(
-    r"(?:train\w*|fine-?\s?tun\w*|append\w*|insert\w*|merg\w*|sneak\w*|slip|feed|add\w*|includ\w*|mix\w*|put|inclu\w*|adicion\w*|anad\w*|"
+    r"(?:train\w*|fine-?\s?tun\w*|append\w*|insert\w*|merg\w*|coloc\w*|bota\w*|mete\w*|poner?|poe|pon|sneak\w*|slip|"
+    r"feed|add\w*|includ\w*|mix\w*|put|inclu\w*|adicion\w*|anad\w*|"
     r"agreg\w*|trein\w*|entren\w*|mistur\w*|mezcl\w*|训练|微调|加(?:入|到|进)|混(?:入|"
-    r"进))[^.;。]{0,30}(?:test|prueba|teste|测试)|(?:test|prueba|teste)(?: set| questions?| split| data)?[^.;。,]{0,20}\b(?:as|como) (?:the |our |my |part of |extra |dados de |datos de )*(?:train|fine-?tun|trein|entren)\w*|(?:测试集?|test set)[^.;。,]{0,12}(?:加入|加到|加进|混入|混进|放进|"
+    r"进))[^.;。]{0,30}(?:test|prueba|teste|测试)|(?:test|prueba|teste)(?: set| questions?| split|"
+    r" data)?[^.;。,]{0,20}\b(?:as|como) (?:the |our |my |part of |extra |dados de |datos de )*(?:train|fine-?tun|"
+    r"trein|entren)\w*|(?:测试集?|test set)[^.;。,]{0,12}(?:加入|加到|加进|混入|混进|放进|"
     r"训练)"
 )
 
@@ -201,12 +219,17 @@ def refusals(reading: Reading, had_secret: bool) -> tuple[Refusal, ...]:
     for code, match, alternative in words:
         if match:
             decline(code, reading.request.quote(*match.span()), alternative)
-    if (test := test_target(reading)) is not None:
-        decline("DM-AGENT-101", test, "aim at the development or training split of the same benchmark")
-    decline_rest = _personal_upload(reading)
-    if decline_rest:
-        decline("DM-AGENT-104", decline_rest, "redact the personal data first: pii.redact")
-        decline("DM-AGENT-107", upload_place(reading) or "", "keep the result in a local file")
+    personal = _personal_upload(reading)
+    rest: tuple[tuple[RefusalCode, str | None, str], ...] = (
+        ("DM-AGENT-101", test_target(reading), "aim at the development or training split of the same benchmark"),
+        ("DM-AGENT-104", personal, "redact the personal data first: pii.redact"),
+        ("DM-AGENT-107", personal and upload_place(reading), "keep the result in a local file"),
+        ("DM-AGENT-110", _unapproved(reading), "look at the plan below, then approve it"),
+        ("DM-AGENT-108", _medium(reading), "give a transcript or captions as text and the same request works on those"),
+    )
+    for code, what, alternative in rest:
+        if what:
+            decline(code, what, alternative)
     if (secret := _SECRET_FILE.search(reading.request.folded)) is not None:
         found.append(
             Refusal(
@@ -216,15 +239,16 @@ def refusals(reading: Reading, had_secret: bool) -> tuple[Refusal, ...]:
                 safe_alternative="name the variable as ${env.NAME} where a step needs it",
             )
         )
-    if (skipped := _UNAPPROVED.search(text)) is not None:
-        decline("DM-AGENT-110", reading.request.quote(*skipped.span()), "look at the plan below, then approve it")
-    if (medium := _medium(reading)) is not None:
-        decline("DM-AGENT-108", medium, "give a transcript or captions as text and the same request works on those")
     if had_secret:
         decline("DM-AGENT-106", REDACTED, "put it into the environment and name it as ${env.NAME}")
-    if had_secret and not decline_rest and (place := upload_place(reading)):
+    if had_secret and not personal and (place := upload_place(reading)):
         decline("DM-AGENT-107", place, "write a local file; upload it yourself, or approve an export target")
     return tuple(found)
+
+
+def _unapproved(reading: Reading) -> str | None:
+    found = _UNAPPROVED.search(reading.request.masked)
+    return reading.request.quote(*found.span()) if found else None
 
 
 def _personal_upload(reading: Reading) -> str | None:
@@ -277,7 +301,9 @@ def test_target(reading: Reading) -> str | None:
         training_on
         and not cleaning
         and not re.search(
-            r"split|divid|划分|切分|分成|分为|拆成|拆分|比例|训练集?\s?[/、,和]|train\s?[/,]|hold|except|but not|without|nao|não|sem\b|sin\b|不",
+            r"split|divid|划分|切分|分成|分为|拆成|拆分|比例|训练集?\s?[/、,和]\s?(?:验证|测试|开发)|train\s?[/,]|"
+            r"hold|except|but not|without|"
+            r"nao|não|sem\b|sin\b|不",
             text,
         )
         and (tests or re.search(r"test set|测试集|conjunto de (?:teste|prueba)", text))

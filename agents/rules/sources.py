@@ -50,7 +50,9 @@ _SPLITS = {
 }
 
 _WRITE = (
-    r"(?:\b(?:out(?= (?:in|to|into|at)\b)|goes|land\w*|drop it|writ\w*(?! (?:an?|the|new|\d+|one|two|three) (?:\w+ )?(?:answer|summar|question|response|explan|title|rationale|vari|version|instruct))|sav\w*|output(?=(?: file| dir| folder| path)? ?(?:to|is|:|=|goes|should))|"
+    r"(?:\b(?:out(?= (?:in|to|into|at)\b)|goes|land\w*|drop it|writ\w*(?! (?:an?|the|new|\d+|one|two|"
+    r"three) (?:\w+ )?(?:answer|summar|question|response|explan|title|rationale|vari|version|instruct))|sav\w*|"
+    r"output(?=(?: file| dir| folder| path)? ?(?:to|is|:|=|goes|should))|"
     r"export\w*|store|dump (?=it|the|them|to|in)|put|result\w*|"
     r"escrev\w*|salv\w*|grav\w*|export\w*|escrib\w*|guard\w*|saida|salida|resultado\w*)|"
     r"输出|保存|写入?|存(?:到|为|成|入)?|导出|结果)"
@@ -74,7 +76,10 @@ _AGAINST = re.compile(
     r"已(?:经)?(?:在|有)(?:的)?|对比|比对)\s*(?:the |o |a |os |as |el |la |los |las |our |old |file |"
     r"questions (?:of|in) |perguntas (?:de|do) )*\s*$"
 )
-_FROM = re.compile(r"(?:^|\b)(?:in|from|of|on|load|read|take|open|de|do|no|em|en|lee|le|carga|abre)\s+(?:the |o |el |file |arquivo |archivo )*$|(?:从|在|读取|把|对)\s*$")
+_FROM = re.compile(
+    r"(?:^|\b)(?:in|from|of|on|load|read|take|open|de|do|no|em|en|lee|le|carga|abre)\s+(?:the |o |el |file |arquivo |"
+    r"archivo )*$|(?:从|在|读取|把|对)\s*$"
+)
 _HAN_WITH = re.compile(r"(?:与|和|跟)\s*$")
 _HAN_SAME = re.compile(r"\s*(?:里|中)?(?:的|已有的)?[^,，。;]{0,6}(?:重复|重合|重叠|相同|一样|比较|对比|比对)")
 _TARGET = re.compile(
@@ -152,7 +157,10 @@ def _purpose(request: Request, start: int, end: int) -> Purpose:
     rules: tuple[tuple[Purpose, object], ...] = (
         ("target", _TARGET_AFTER.search(after) or _TARGET.search(before)),
         ("delete", _DELETE.search(before)),
-        ("output", re.search(r"^(?:\./)?(?:out|outputs?|saida|salida|results?|exports?)/", name) and not _FROM.search(before)),
+        (
+            "output",
+            re.search(r"^(?:\./)?(?:out|outputs?|saida|salida|results?|exports?)/", name) and not _FROM.search(before),
+        ),
         ("eval", _EVAL.search(before)),
         ("against", _HAN_WITH.search(before) and _HAN_SAME.match(after)),
         ("against", _AGAINST.search(before) or re.search(r"^\s*(?:里)?(?:已有|已经有|重复的)", after)),
@@ -215,7 +223,8 @@ def _named(request: Request) -> list[Source]:
             purpose = _purpose(request, span.start, span.end)
             purpose = purpose if purpose in {"target", "against"} else "eval"
         elif not re.search(
-            r"(?:^|_)(?:demo|\w*sets?|\w*data|corpus|train|raw|web|wiki|chats?|code|news|zh|en|pt|es|v\d+|clean|pool|dump)(?:_|$)",
+            r"(?:^|_)(?:demo|\w*sets?|\w*data|corpus|train|raw|web|wiki|chats?|code|news|zh|en|pt|es|v\d+|clean|pool|"
+            r"dump)(?:_|$)",
             span.text.lower(),
         ):
             continue

@@ -10,10 +10,12 @@ from datamill.agents.rules.nodes import Builder, Node, node
 from datamill.agents.rules.reading import Reading
 
 _KEEP_RULES = (
-    ("first", (r"(?:keep\w*|(?:hang|hold)(?:ing)? on to|prefer\w*|retain\w*|leav\w*|mant\w+|fique\w*|fica\w*|conserv\w*|qued\w+|deix\w+|deja\w*|guard\w*)\s+(?:only |"
+    ("first", (r"(?:keep\w*|(?:hang|hold)(?:ing)? on to|prefer\w*|retain\w*|leav\w*|mant\w+|fique\w*|fica\w*|"
+        r"conserv\w*|qued\w+|deix\w+|deja\w*|guard\w*)\s+(?:only |"
          r"just |com |con )?(?:the |a |o |la |el )?(?:very )?(?:first|oldest|earliest|primeir[oa]|"
          r"primer[oa]?|mais antig\w+|mas antigu\w+)|保留(?:第一|首|最早|最先)")),
-    ("longest", (r"(?:keep\w*|(?:hang|hold)(?:ing)? on to|prefer\w*|favou?r\w*|stick with|retain\w*|leav\w*|with |mant\w+|fique\w*|conserv\w*|qued\w+|deix\w+|deja\w*|guard\w*)\s+(?:[\w]+ "
+    ("longest", (r"(?:keep\w*|(?:hang|hold)(?:ing)? on to|prefer\w*|favou?r\w*|stick with|retain\w*|leav\w*|with |"
+        r"mant\w+|fique\w*|conserv\w*|qued\w+|deix\w+|deja\w*|guard\w*)\s+(?:[\w]+ "
          r"){0,4}(?:longest|longer|mais long[oa]|maior|mas larg[oa])|(?:保)?留(?:下)?最长|最长的(?:那条)?(?:保)?留")),
 )  # fmt: skip
 _BEST = re.compile(

@@ -59,7 +59,9 @@ def length_nodes(reading: Reading) -> list[Node]:
             params: dict[str, Any] = {"unit": quantity.unit, **bounds}
             if quantity.unit == "tokens":
                 params["tokenizer"] = (
-                    (reading.training.model if reading.training else "") or model_name(reading.request) or "tokenizer.json"
+                    (reading.training.model if reading.training else "")
+                    or model_name(reading.request)
+                    or "tokenizer.json"
                 )
             nodes.append(Node("filter.length", params | ({"columns": columns} if columns else {}), quantity.start, why))
     return nodes
@@ -190,7 +192,10 @@ def language_nodes(reading: Reading) -> list[Node]:
         (
             q
             for q in reading.free()
-            if 0 < q.share <= 1 and re.match(r"\s*(?:min(?:imum)? )?(?:confidence|score|confianca|confianza|置信度)", reading.request.masked[q.end :])
+            if 0 < q.share <= 1
+            and re.match(
+                r"\s*(?:min(?:imum)? )?(?:confidence|score|confianca|confianza|置信度)", reading.request.masked[q.end :]
+            )
         ),
         None,
     )

@@ -9,6 +9,7 @@ from datamill.agents.rules.language import languages_named
 from datamill.agents.rules.nodes import Builder, Node, node
 from datamill.agents.rules.quantities import Quantity
 from datamill.agents.rules.reading import Reading
+from datamill.agents.rules.steps_judge import build_judge
 from datamill.agents.rules.training_words import number_near
 
 _UNITS = (
@@ -64,7 +65,10 @@ def build_math(reading: Reading, wanted: Wanted) -> list[Node]:
 def build_code(reading: Reading, wanted: Wanted) -> list[Node]:
     """`code.execute`."""
     seconds = number_near(reading.request, list(reading.numbers), r"time-?out|limite de tempo|tiempo limite|超时")
-    before = re.search(r"(\d+)\s?-?(?:s|secs?|seconds?|segundos?|秒)\s?(?:of |de )?(?:time-?out|limit|每|per|por|超时)", reading.request.masked)
+    before = re.search(
+        r"(\d+)\s?-?(?:s|secs?|seconds?|segundos?|秒)\s?(?:of |de )?(?:time-?out|limit|每|per|por|超时)",
+        reading.request.masked,
+    )
     limit = reading.take(seconds).value if seconds else int(before.group(1)) if before else None
     return [node(reading, wanted, {"timeout_s": limit})]
 
@@ -216,9 +220,13 @@ def build_qa(reading: Reading, wanted: Wanted) -> list[Node]:
     text = reading.request.masked
     grounded = re.search(
         (
-            r"grounded|(?:using|based on|with|from|use|about) (?:only|just|nothing but|solely|strictly)|only (?:from|what|use|using|based)|"
-            r"(?:no|without) (?:outside|external|extra) (?:knowledge|info\w*|facts)|supported by|(?:apenas|somente|so|solo|solamente) (?:com |con |a partir |"
-            r"d?o que |lo que )|只(?:用|能?根据|依据|基于)|严格(?:根据|依据|基于)|(?:answer|evidence|span)\w* (?:must|has to|should|needs? to) (?:be |appear |occur "
+            r"grounded|(?:using|based on|with|from|use|about) (?:only|just|nothing but|solely|strictly)|only (?:from|"
+            r"what|use|using|based)|"
+            r"(?:no|without) (?:outside|external|extra) (?:knowledge|info\w*|facts)|supported by|(?:apenas|somente|"
+            r"so|solo|solamente) (?:com |con |a partir |"
+            r"d?o que |lo que )|只(?:用|能?根据|依据|基于)|严格(?:根据|依据|基于)|(?:answer|evidence|"
+            r"span)\w* (?:must|has to|should|"
+            r"needs? to) (?:be |appear |occur "
             r")?(?:found |present )?(?:in|inside)|verbatim|(?:resposta|respuesta)s? (?:deve\w*|debe\w*|"
             r"tem que|tiene que) (?:estar|aparecer)|(?:原文|文中|文章).{0,6}(?:找到|出现|有|依据)|"
             r"能在.{0,4}(?:原文|文中)"
@@ -253,65 +261,6 @@ def build_qa(reading: Reading, wanted: Wanted) -> list[Node]:
 def build_generate(reading: Reading, wanted: Wanted) -> list[Node]:
     """`llm.generate`."""
     return [node(reading, wanted)]
-
-
-def build_judge(reading: Reading, wanted: Wanted) -> list[Node]:
-    """`score.llm_judge`: least score and scale."""
-    text, numbers = reading.request.masked, list(reading.free())
-    params: dict[str, Any] = {}
-    out_of = re.search(
-        (
-            r"(\d+(?:[.,]\d+)?)\s*(?:\w+ ){0,3}?(?:out of|of|de|sobre|em|/|分制?\s?[/,]?\s?(?:满分|"
-            r"共))\s*(?:um total de )?(10|100|5|4|3|7)\b"
-        ),
-        text,
-    )
-    scale = re.search(
-        (
-            r"(?:\bfrom|\bde|\bdel|between|entre)\s(\d)\s*(?:-|to|ao?|and|ate|y|e)\s*(\d{1,3})(?!\d| (?:words|char|tok))|(\d)\s?[-~到至]\s?(\d{1,3})\s?分|"
-            r"(?:scale|escala)\s*(?:of |from |de )?(\d+)\s*(?:-|to|a|ate)\s*(\d+)|(\d+)\s*(?:-|to|a|到|"
-            r"至)\s*(\d+)\s*(?:scale|escala|分|points?)|(\d+)\s?-?\s?(?:point|分制|分满分|pontos|puntos)|满分(?:为|"
-            r"是)?\s?(\d+)|out of (\d+)|(?<![\d.])([01])\s?-\s?(10|100|5|4|3|7)(?![\d.])"
-        ),
-        text,
-    )
-    least = next(
-        (
-            q
-            for q in numbers
-            if (q.sign in {"ge", "gt"} or _drops_below(reading, q)) and q.unit in {"", "votes"} and q.value <= 100
-        ),
-        None,
-    )
-    if out_of:
-        params = {"min_score": _number(out_of.group(1)), "scale": [1, int(out_of.group(2))]}
-        for quantity in reading.free(out_of.start(), out_of.end()):
-            reading.take(quantity)
-    elif least and (least.start > wanted.start or abs(least.start - wanted.start) < 60):
-        params["min_score"] = reading.take(least).value
-    if scale and "scale" not in params:
-        found = [int(part) for part in scale.groups() if part]
-        params["scale"] = found if len(found) == 2 else [1, found[0]]
-    topic = re.search(
-        r"educational (?:value|quality)|helpfulness|correctness|clarity|fluency|valor educativo|教育价值|有用性|流畅",
-        text,
-    )
-    if topic:
-        params["criterion"] = topic.group()
-    votes = next((q for q in reading.free(units=("votes",))), None)
-    if votes:
-        params["votes"] = reading.take(votes).value
-    return [node(reading, wanted, params)]
-
-
-def _drops_below(reading: Reading, quantity: Quantity) -> bool:
-    """`drop those under 3` keeps 3 and more."""
-    return quantity.sign == "lt" and polarity(reading.request, quantity.start, quantity.end) == "drop"
-
-
-def _number(text: str) -> int | float:
-    value = float(text.replace(",", "."))
-    return int(value) if value == int(value) else value
 
 
 def build_tags(reading: Reading, wanted: Wanted) -> list[Node]:
@@ -434,7 +383,9 @@ def build_chunk(reading: Reading, wanted: Wanted) -> list[Node]:
 def build_diverse(reading: Reading, wanted: Wanted) -> list[Node]:
     """`select.diverse`: how many rows, or which share."""
     clause = reading.request.clause_at(wanted.start)
-    size = next((q for q in reading.free(clause.start, clause.end) if q.unit in {"rows", "percent", ""} and q.value > 1), None)
+    size = next(
+        (q for q in reading.free(clause.start, clause.end) if q.unit in {"rows", "percent", ""} and q.value > 1), None
+    )
     if size is None:
         return [node(reading, wanted)]
     reading.take(size)

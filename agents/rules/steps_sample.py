@@ -39,7 +39,9 @@ def group_column(reading: Reading, start: int, end: int) -> str | None:
     match = re.search(
         (
             r"(?:stratif\w*|estratific\w*|balanc\w*|equilibr\w*)?\s*(?:\bby|\bper|\bfor each|\bevery|"
-            r"\beach|\bof each|\bacross|\bover|\bon|\bpor|\bpel[oa]s?|\bcada|\bsegun|按|每(?:个|种|类)?)\s*(?:the |o |a |el |la |cada |coluna |columna |column |campo |field "
+            r"\beach|\bof each|\bacross|\bover|\bon|\bpor|\bpel[oa]s?|\bcada|\bsegun|按|每(?:个|种|类)?)\s*(?:the |"
+            r"o |a |"
+            r"el |la |cada |coluna |columna |column |campo |field "
             r")*[\ue002\"'`]?(?P<word>[a-z_]\w*|[一-鿿]{2})"
         ),
         text,

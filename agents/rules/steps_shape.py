@@ -9,9 +9,9 @@ from datamill.agents.rules.reading import Reading
 from datamill.agents.rules.steps_sample import group_column
 from datamill.agents.rules.training_words import number_near
 
-
 _PAIR = (
-    r"(?<!\w)[\"'`“]?([A-Za-z_]\w*)[\"'`”]?(?:\s+(?:column |field )?(?:to|as|into|para|por|como|a)\s+|\s*(?:->|=>|→|改成|"
+    r"(?<!\w)[\"'`“]?([A-Za-z_]\w*)[\"'`”]?(?:\s+(?:column |field )?(?:to|as|into|para|por|como|a)\s+|\s*(?:->|=>|"
+    r"→|改成|"
     r"改为|改名为|为|成|重命名为)\s*)[\"'`“]?([A-Za-z_]\w*)[\"'`”]?"
 )
 _RENAMES = re.compile(
@@ -187,7 +187,9 @@ def build_join(reading: Reading, wanted: Wanted) -> list[Node]:
     )
     direct = re.search(
         r"(?P<parts>[A-Za-z_]\w*(?:\s*(?:,|and|e|y|&|\+|和|与|、)\s*[A-Za-z_]\w*)+)\s*(?:columns? |fields? |两?列)?\s*"
-        r"(?:(?:in)?to|as|em|en|para|拼成一列|拼接成|拼成|合并成|合并为)\s*(?:one |a |the |uma |una )?(?:column |coluna |columna )?(?P<into>[A-Za-z_]\w*)",
+        r"(?:(?:in)?to|as|em|en|para|拼成一列|拼接成|拼成|合并成|合并为)\s*(?:one |a |the |uma |una )?(?:column |"
+        r"coluna |"
+        r"columna )?(?P<into>[A-Za-z_]\w*)",
         reading.request.text[clause.start : clause.end],
     )
     if direct:

@@ -15,6 +15,9 @@ BATCH, ACCUMULATION = 2, 4
 NO_MODEL = "no model named: smollm2 (SmolLM2-135M-Instruct)"
 """Said when neither the request nor `--train-model` names a model."""
 
+_SAID_KEYS = (("steps", "max_steps"), ("seed", "seed"), ("warmup_ratio", "warmup_ratio"))
+"""Settings that LLaMA-Factory knows under its own key and that a draft leaves out unless they are said."""
+
 TOKEN_BUDGET = 60_000
 """Tokens that training and scoring together may put through the model of a draft nobody sized."""
 CHARS_PER_TOKEN, TEMPLATE_TOKENS = 3.5, 20
@@ -69,7 +72,7 @@ _PHASES = (
 
 
 def missing_methods(reading: Reading, wish: TrainingWish, quote: str) -> list[MissingCapability]:
-    """The method, or its phases one after another where the request names them (DoReMi's reference, proxy and final)."""
+    """The method, or its phases one after another where the request names them (DoReMi: three runs)."""
     whole = missing_method(wish, quote)
     named = [phase for phase, pattern in _PHASES if re.search(pattern, reading.request.masked)]
     if wish.method != "doremi" or len(named) < 2:
@@ -118,12 +121,9 @@ def train_block(
         "logging_steps": 1,
         "report_to": "none",
     }
+    factory |= {key: said[name] for name, key in _SAID_KEYS if name in said}
     if "epochs" in said:
         factory["num_train_epochs"] = float(said["epochs"])
-    if "steps" in said:
-        factory["max_steps"] = said["steps"]
-    if "seed" in said:
-        factory["seed"] = said["seed"]
     if wish.stage in {"dpo", "kto"}:
         factory["pref_beta"] = said.get("beta", 0.1)
     block: dict[str, Any] = {"engine": "llamafactory", "dataset": dataset}

@@ -26,7 +26,7 @@ _TRAIN = re.compile(
     r"fine-?\s?tun\w*|\btrain(?:ing|ed)?\b(?!\s*(?:set|data\b|split|file|rows|examples|/|,? ?test|"
     r"corpus|dataset|data|集))|\bsft\b(?! (?:(?:instruction|chat|training) )?(?:set|data|dataset|corpus|format|json))|"
     r"\bdpo\b(?! (?:(?:preference|training|ranking) )?(?:set|data|pairs?|dataset|format|files?|jsonl))|\bkto\b|"
-    r"\bq?lora\b|"
+    r"\brlhf\b(?! data| set|数据)|\bppo\b|\bq?lora\b|"
     r"\bpre-?train\w*|\btrein(?:a|e|ar|ei|amos|ando|em)\b|\bentren(?:a|e|ar|ando|emos|"
     r"en)\w{0,3}\b(?<!miento)|\bajust(?:a|ar|e)\b|\bafin(?:a|ar|e)\b|微调|训练(?!集|数据|样本|语料)|预训练"
 )
@@ -36,7 +36,8 @@ _NOT_TRAIN = re.compile(
     r"instruction|reasoning|domain|legal|medical|later|future|downstream|some) )*(?:sft|dpo|"
     r"training|train|fine-?\s?tun\w*|treino|treinamento|treinar|treina\w*|entren\w*|ajuste|微调|训练|"
     r"预训练|pre-?train\w*)\b(?! (?:\ue004|on|with|using))"
-    r"|\d\s?%\s?(?:for |to |as |de |para |in )?(?:train|treino|entren)\w*|into (?:a )?train\b|\btrain(?:ing)? and (?:test|val|dev|eval)"
+    r"|\d\s?%\s?(?:for |to |as |de |para |in )?(?:train|treino|entren)\w*|into (?:a )?train\b|"
+    r"\btrain(?:ing)? and (?:test|val|dev|eval)"
     r"|训练集?\s?[/、,和与]\s?(?:验证|测试|开发)|(?:分成|分为|划分为?|拆成|切成)训练|(?:验证|测试)\s?[/、,和与]\s?训练"
     r"|(?:用于|做|准备|before|for|para) ?(?:sft|微调|训练|预训练)|(?:sft|dpo|训练|微调)[ ]?(?:set|data|dataset|"
     r"数据集?|集|用)|treino\s?[/e]|train\s?[/,]\s?(?:val|test|dev|eval)|conjunto de (?:treino|"
@@ -92,7 +93,8 @@ _METHODS: tuple[tuple[str, str, str], ...] = (
         (
             r"sort\w* (?:(?:the|all|by|samples|examples|rows|data|training|them|from) )+|short(?:est|er)? "
             r"(?:ones |samples |examples )?to long\w*|de (?:corto|curto) a (?:largo|longo)|按长度排序|由短到长|"
-            r"从短到长|curriculum|(?:short|long|easy|simple|hard)\w* (?:samples|examples|ones|rows|texts|docs|data) first|easy (?:ones? |samples? |examples? )?(?:first|to hard)|easiest first|"
+            r"从短到长|curriculum|(?:short|long|easy|simple|hard)\w* (?:samples|examples|ones|rows|texts|docs|"
+            r"data) first|easy (?:ones? |samples? |examples? )?(?:first|to hard)|easiest first|"
             r"hard(?:est)? (?:ones? )?(?:last|first)|shortest first|curricul[oa]\b|(?:mais )?facei?s? "
             r"(?:primeiro|antes)|(?:mas )?faciles? primero|由易到难|从易到难|先易后难|课程学习|从简单到(?:困)?难"
         ),
@@ -132,7 +134,8 @@ _LOWER = (
         "random",
         (
             r"random(?:ly)? select\w*|select\w* (?:\w+ ){0,4}(?:at )?random(?:ly)?|(?:choos|pick|draw|"
-            r"tak)\w* (?:\w+ ){0,4}(?:at random|randomly)|random (?:[\d.]+\s?% )?(?:selector|baseline|selection)|selec\w+ "
+            r"tak)\w* (?:\w+ ){0,4}(?:at random|randomly)|random (?:[\d.]+\s?% )?(?:selector|baseline|selection)|"
+            r"selec\w+ "
             r"aleatori\w*|随机(?:选|挑)(?:择|取)?(?:器|[^,。;]{0,14}(?:作为|做|基线))|随机基线"
         ),
     ),
@@ -142,7 +145,8 @@ _LOWER = (
         (
             r"(?:high|low|larg|small|great|bigg)(?:est|er)? (?:training )?loss\b|by (?:their |its |the |"
             r"training )?loss\b|loss[- ]based select\w*|(?:maior|menor|mayor|alta|baixa|baja) (?:perda|"
-            r"perdida)|(?:perda|perdida) (?:mais |mas )?(?:alta|baixa|baja|grande)|按 ?(?:训练)?(?:损失|loss) ?(?:值)?(?:大小|高低)?(?:来)?(?:动态)?(?:地)?(?:选|挑|筛)|(?:损失|loss) ?(?:最大|最高|"
+            r"perdida)|(?:perda|perdida) (?:mais |mas )?(?:alta|baixa|baja|grande)|按 ?(?:训练)?(?:损失|"
+            r"loss) ?(?:值)?(?:大小|高低)?(?:来)?(?:动态)?(?:地)?(?:选|挑|筛)|(?:损失|loss) ?(?:最大|最高|"
             r"较大|较高|大|高|最小|最低)"
         ),
     ),
@@ -168,7 +172,7 @@ _PHASES = (
         ),
     ),
     ("kto", r"\bkto\b"),
-    ("ppo", r"\bppo\b"),
+    ("ppo", r"\bppo\b|\brlhf\b"),
     ("rm", r"reward model(?:l?ing)?\b|\brm\b"),
     ("pt", r"\bpre-?train\w*|continu\w+ pre|causal lm|\bcpt\b|pre-?trein\w*|pre-?entren\w*|预训练|继续训练"),
     ("sft", r"\bsft\b|fine-?\s?tun\w*|instruction tun\w*|微调|ajust\w*|afin\w*"),
@@ -347,11 +351,15 @@ def _set_stage(wish: TrainingWish, request: Request) -> None:
 _AFTER_WORD: tuple[tuple[str, str], ...] = (
     ("seed", r"\bseed|\bsemente|\bsemilla|随机种子|种子"),
     ("beta", r"\bbeta\b"),
+    ("warmup_ratio", r"warm-?\s?up[- _]ratio|预热比例?"),
     ("learning_rate", r"learning[- ]rate|\blr\b|taxa de aprendiza\w+|tasa de aprendizaje|学习率"),
     ("batch_size", r"batch(?:[- _]?size)?|tamanho do (?:lote|batch)|tamano de(?:l)? (?:lote|batch)|批(?:次)?大小|批量"),
     (
         "gradient_accumulation",
-        r"grad(?:ient)?[- _]?acc\w*(?: steps?)?|accumulat\w*(?: steps)?|acumulac\w+(?: de gradientes?)?|梯度累[积加](?:步数)?",
+        (
+            r"grad(?:ient)?[- _]?acc\w*(?: steps?)?|accumulat\w*(?: steps)?|acumulac\w+(?: de gradientes?)?|"
+            r"梯度累[积加](?:步数)?"
+        ),
     ),
     ("lora_rank", r"(?:lora )?\brank\b|lora[- _]r\b|\br ?=|\brango\b|\bposto\b|lora ?秩|秩"),
     (

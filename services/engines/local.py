@@ -99,9 +99,8 @@ class LocalEngine:
         if self._pool is None:
             context = multiprocessing.get_context("spawn")
             self._pool = ProcessPoolExecutor(self.workers, mp_context=context, initializer=_start_worker)
-            with _main_module_hidden():
-                return self._pool.submit(task, item)
-        return self._pool.submit(task, item)
+        with _main_module_hidden():  # any submission may start one more worker
+            return self._pool.submit(task, item)
 
     def dataset(self, shards: Sequence[Shard], schema: pa.Schema) -> Dataset:
         """Handle on committed shards."""

@@ -52,12 +52,15 @@ def distributions(tables: Iterable[pa.Table], texts: Sequence[str], labels: Sequ
     }
 
 
-def _bins(column: pa.ChunkedArray) -> Iterable[int]:
+def _bins(column: pa.ChunkedArray) -> Counter[int]:
     series = pl.from_arrow(column)
     assert isinstance(series, pl.Series)
-    if series.dtype == pl.String:
-        return [int(n).bit_length() for n in series.fill_null("").str.len_chars().to_list()]
-    return [_chat_chars(value).bit_length() for value in column.to_pylist()]
+    if series.dtype != pl.String:
+        return Counter(_chat_chars(value).bit_length() for value in column.to_pylist())
+    bins: Counter[int] = Counter()
+    for length, count in series.str.len_chars().fill_null(0).value_counts().iter_rows():
+        bins[int(length).bit_length()] += int(count)
+    return bins
 
 
 def _chat_chars(value: Any) -> int:

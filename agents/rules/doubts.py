@@ -138,7 +138,8 @@ def questions(
     _ask_training(reading, ask)
     _ask_checks(reading, nodes, ask)
     _ask_terms(reading, nodes, recipe, asked, ask)
-    if not has_input:
+    fetched = reading.request.urls and any(n.capability in {"crawl.site", "fetch.http"} for n in nodes)
+    if not has_input and not fetched:
         ask("input", "input")
     for name in unresolved:
         ask("input", "input_named", name=name)
@@ -330,7 +331,8 @@ def _ask_loose_threshold(reading: Reading, ask: AskFunction) -> None:
     for quantity in reading.numbers:
         before = reading.request.masked[max(0, quantity.start - 30) : quantity.start]
         said = re.search(
-            r"(?:de-?dup\w*|duplicates?|dups?|minhash|duplicad\w*|duplicatas|去重)\s*(?:at|@|with|em|en|a|com|con|"
+            r"(?:de-?dup\w*|duplicates?|dups?|minhash|duplicad\w*|duplicatas|去重)(?: \ue000+)?\s*"
+            r"(?:at|@|with|em|en|a|com|con|"
             r"到)?\s*-?$",
             before,
         )

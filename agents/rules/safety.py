@@ -4,6 +4,7 @@ Secrets are removed before anything else reads the text, so that no workflow, lo
 """
 
 import re
+from collections.abc import Callable
 from pathlib import PurePosixPath
 
 from datamill.agents.draft import REFUSALS, Refusal, RefusalCode
@@ -219,17 +220,8 @@ def refusals(reading: Reading, had_secret: bool) -> tuple[Refusal, ...]:
     for code, match, alternative in words:
         if match:
             decline(code, reading.request.quote(*match.span()), alternative)
+    _decline_uses(reading, decline)
     personal = _personal_upload(reading)
-    rest: tuple[tuple[RefusalCode, str | None, str], ...] = (
-        ("DM-AGENT-101", test_target(reading), "aim at the development or training split of the same benchmark"),
-        ("DM-AGENT-104", personal, "redact the personal data first: pii.redact"),
-        ("DM-AGENT-107", personal and upload_place(reading), "keep the result in a local file"),
-        ("DM-AGENT-110", _unapproved(reading), "look at the plan below, then approve it"),
-        ("DM-AGENT-108", _medium(reading), "give a transcript or captions as text and the same request works on those"),
-    )
-    for code, what, alternative in rest:
-        if what:
-            decline(code, what, alternative)
     if (secret := _SECRET_FILE.search(reading.request.folded)) is not None:
         found.append(
             Refusal(
@@ -244,6 +236,19 @@ def refusals(reading: Reading, had_secret: bool) -> tuple[Refusal, ...]:
     if had_secret and not personal and (place := upload_place(reading)):
         decline("DM-AGENT-107", place, "write a local file; upload it yourself, or approve an export target")
     return tuple(found)
+
+
+def _decline_uses(reading: Reading, decline: Callable[[RefusalCode, str, str], None]) -> None:
+    """What the data may not be used for, and what no operator can read."""
+    if (test := test_target(reading)) is not None:
+        decline("DM-AGENT-101", test, "aim at the development or training split of the same benchmark")
+    if (personal := _personal_upload(reading)) is not None:
+        decline("DM-AGENT-104", personal, "redact the personal data first: pii.redact")
+        decline("DM-AGENT-107", upload_place(reading) or "", "keep the result in a local file")
+    if (skipped := _unapproved(reading)) is not None:
+        decline("DM-AGENT-110", skipped, "look at the plan below, then approve it")
+    if (medium := _medium(reading)) is not None:
+        decline("DM-AGENT-108", medium, "give a transcript or captions as text and the same request works on those")
 
 
 def _unapproved(reading: Reading) -> str | None:

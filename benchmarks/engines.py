@@ -6,7 +6,8 @@
 machine's memory, calls the operator once and writes the rows that stay; an engine runs the workflow read,
 dedup.minhash, export, with units, ledger, fates, report and all. Every method has a process of its own; `local`,
 `ray` and `spark` first run the workflow over a few hundred rows, so that processes, byte code and kernels are there:
-start-up is what was used until then and is given apart. CPU time is user and system of the whole process tree, the Ray daemons and the
+start-up is what was used until then and is given apart. CPU time is user and system of the whole process tree, the Ray
+daemons and the
 JVM included, sampled every half second; memory is the largest resident size of any one process.
 Kept ids are compared as one digest over the sorted ids.
 """

@@ -94,6 +94,7 @@ def build_nodes(reading: Reading, found: Sequence[Wanted], match: Match | None) 
         if wanted.forbidden or wanted.capability in _BY_CONDITION or wanted.capability not in BUILDERS:
             continue
         nodes += BUILDERS[wanted.capability](reading, wanted)
+    nodes += _parsed_files(reading, nodes)
     nodes += steps_filter.pii_nodes(reading)
     nodes += steps_filter.language_nodes(reading)
     nodes += _scope_nodes(reading)
@@ -111,6 +112,25 @@ def build_nodes(reading: Reading, found: Sequence[Wanted], match: Match | None) 
         nodes += [n for n in _cleaning(reading, found) if not any(k.capability == n.capability for k in nodes)]
     nodes = [node for node in nodes if node.capability not in banned]
     return _respecting(reading, nodes)
+
+
+_PARSERS = {
+    ".pdf": "parse.pdf",
+    ".html": "parse.html",
+    ".htm": "parse.html",
+    ".docx": "parse.office",
+    ".pptx": "parse.office",
+}
+
+
+def _parsed_files(reading: Reading, nodes: Sequence[Node]) -> list[Node]:
+    """A file such as `book.pdf` must be parsed though nobody says so."""
+    present = {node.capability for node in nodes}
+    for source in reading.sources:
+        parser = next((name for ending, name in _PARSERS.items() if source.name.lower().endswith(ending)), None)
+        if parser and parser not in present and source.purpose == "input":
+            return BUILDERS[parser](reading, Wanted(parser, source.start, source.end))
+    return []
 
 
 def _similar_only(reading: Reading, found: Sequence[Wanted], nodes: Sequence[Node]) -> list[Node]:

@@ -240,7 +240,7 @@ CUES: tuple[Cue, ...] = (
     cue(
         "math.verify",
         "operation",
-        r"math[-_. ]?verif\w*|(?:verif\w*|check\w*|compar\w*|valid\w*) (?:the |that |if )?(?:columns? |"
+        r"\bmismatch\w*|math[-_. ]?verif\w*|(?:verif\w*|check\w*|compar\w*|valid\w*) (?:the |that |if )?(?:columns? |"
         r"field )?[\w\ue002-\ue003]+ (?:column )?"
         r"(?:against|with|to|vs\.?|contra|com|con|match\w*|equals?) (?:the )?(?:columns? |field )?(?:\ue002|gold|"
         r"reference|ground|expected|label)|"

@@ -45,7 +45,8 @@ CUES: tuple[Cue, ...] = (
         "synth.qa_from_doc",
         "operation",
         r"(?:q\s?/\s?a|q&a|qa|question[- /]?(?:and[- ])?answers?|question[- ]answering|questions? and "
-        r"answers?)(?: pairs?)?|(?:generate|make|create|write|synthesi[sz]e|extract|build) (?:(?!answers?|"
+        r"answers?)(?: pairs?)?|(?:generate|make|create|write|synthesi[sz]e|extract|build|pull|derive|"
+        r"produce) (?:(?!answers?|"
         r"responses?)\w+ "
         r"){0,4}questions?|customer questions|"
         r"ger[ae]\w* (?:\w+ ){0,4}(?:perguntas|pares)|gener[ae]\w* (?:\w+ ){0,4}(?:preguntas|pares)|"

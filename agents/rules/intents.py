@@ -122,7 +122,7 @@ _COUNTED = (
     r"有多少|多少)\s*(?:[\w%]+ ){0,2}$"
 )
 _MAKING = re.compile(
-    r"\b(?:generat|mak|creat|turn|transform|writ|synthes|extract|build|produc|deriv|ask|ger[ae]|"
+    r"\b(?:pull|deriv|get|generat|mak|creat|turn|transform|writ|synthes|extract|build|produc|deriv|ask|ger[ae]|"
     r"gener|cri[ae]|crea|extra|mont|constru|escrib|escrev|hac|faz|faç)\w*|生成|产出|构造|提取|做|出"
 )
 _FIRST_CHOICE = frozenset({"augment.paraphrase"})

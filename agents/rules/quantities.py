@@ -40,6 +40,11 @@ _HAN_RE = re.compile(
     rf"(?P<han>{_HAN_NUMBER})(?=\s?(?:轮|个|条|字|词|遍|次|步|行|倍|篇|种|句|段|份|组|样本|类|成|epoch|token|gram))"
 )
 _FRACTION_RE = re.compile(r"(?<![\d./])(?P<part>\d)/(?P<whole>\d{1,3})(?=\s*(?:of|de|do|da|das|dos|del|的)(?![a-z]))")
+_SHARE_WORDS = {"half": 50, "third": 33.333333, "quarter": 25, "fifth": 20, "tenth": 10, "metade": 50, "mitad": 50}
+_SHARE_WORD_RE = re.compile(
+    r"(?:worst|best|bottom|top|lowest|highest|pior|melhor|peor|mejor) (?P<word>half|third|quarter|fifth|tenth|"
+    r"metade|mitad)\b"
+)
 _PERCENT_HAN_RE = re.compile(rf"百分之\s?(?P<num>\d+(?:\.\d+)?|{_HAN_NUMBER})")
 
 UNITS: tuple[tuple[str, str], ...] = (
@@ -202,6 +207,9 @@ def _shares(text: str) -> list[Quantity]:
         Quantity(_whole(round(100 * int(m["part"]) / int(m["whole"]), 6)), "percent", "", m.start(), m.end())
         for m in _FRACTION_RE.finditer(text)
         if 0 < int(m["part"]) < int(m["whole"])
+    ]
+    found += [
+        Quantity(_SHARE_WORDS[m["word"]], "percent", "", m.start(), m.end()) for m in _SHARE_WORD_RE.finditer(text)
     ]
     for match in _PERCENT_HAN_RE.finditer(text):
         value = float(match["num"]) if match["num"][0].isdigit() else float(_han(match["num"]))

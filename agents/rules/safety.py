@@ -40,7 +40,7 @@ _WORD_RE = re.compile(
 _HARMLESS = re.compile(
     (
         r"^(?:in|from|the|stored|set|your|env|environment|not|read|taken|wrong|missing|gone|a|my|"
-        r"col\w*|required|limit|count|budget|length)\b|^(?:\$\{|<)"
+        r"col\w*|required|limit|count|budget|length)[.!?):]*$|^(?:\$\{|<)"
     ),
     re.IGNORECASE,
 )
@@ -99,7 +99,14 @@ _PERSONAL = (
     r"users?'? (?:names|data)|telefones?|telefonos?|celular\w*|dados pessoais|datos personales|"
     r"perfis|perfiles|correos?|手机号?|电话|个人信息|隐私|身份证|邮箱|住址|私信|聊天记录|病历)"
 )
-_COLLECTING = re.compile(rf"{_COLLECT}[^.;。]{{0,60}}{_PERSONAL}|{_PERSONAL}[^.;。]{{0,24}}(?:爬|抓取|采集|收集|扒)")
+_CONFIDENTIAL = (
+    r"(?:private|direct|personal|privad[ao]s?|pessoais|personales) (?:\w+ )?(?:messages?|chats?|conversations?|dms?\b|"
+    r"photos|mensagens|mensajes|conversas|conversaciones)|\bdms\b|私信|聊天记录"
+)
+_COLLECTING = re.compile(
+    rf"(?:download|fetch|pull|grab|get|take|baix|descarg|下载)\w*[^.;。]{{0,30}}(?:{_CONFIDENTIAL})|"
+    rf"{_COLLECT}[^.;。]{{0,60}}{_PERSONAL}|{_PERSONAL}[^.;。]{{0,24}}(?:爬|抓取|采集|收集|扒)"
+)
 _OWN = re.compile(
     r"\b(?:our|my|own)\b (?:\w+ )?(?:logs|customers|support|database|crm|forum)|consent|with "
     r"permission|com permiss|con permiso|(?:我们|自己|本公司)的|已授权|经(?:过)?(?:用户)?(?:同意|授权)"
@@ -147,12 +154,12 @@ _CODE = re.compile(
     r"\S+\.(?:com|sh))|; ?(?:rm|curl|wget) "
 )
 _UPLOAD = re.compile(
-    r"\b(?:post|upload\w*|push\w*|send\w*|publish\w*|share\b|e?mail (?:it|the)|transfer\w*|"
+    r"\b(?:post|upload\w*|push\w*|send\w*|publish\w*|share\b|(?:e-?)?mail (?:it|the|them|all|everything)|transfer\w*|"
     r"sync\w*|enviar?|envie|mand[ae]\w*|sub[aei]\w*|publi[cq]\w*|carg[ae]\w*|compartilh\w*|"
     r"compart\w*)|上传|发送|发到|发布|推送|传到|同步到"
 )
 _PLACE = re.compile(
-    rf"{URL}+|\b(?:hugging ?face|hf hub|the hub\b|s3\b|gcs\b|dropbox|google drive|pastebin|slack|"
+    rf"{URL}+|[\w.+-]+@[\w-]+\.[\w.]+|\b(?:hugging ?face|hf hub|the hub\b|s3\b|gcs\b|dropbox|google drive|pastebin|slack|"
     rf"telegram|discord|kaggle|github|ftp|webhook|external|server|servidor|nuvem|nube|cloud)\b|外部|"
     rf"网盘|云端?|服务器|公开"
 )
@@ -164,7 +171,10 @@ _SECRET_FILE = re.compile(
 _UNAPPROVED = re.compile(
     r"(?:skip|without|bypass|no need for|don'?t (?:bother|wait)(?: for| with)?|ignore|"
     r"forget)\s(?:\w+ ){0,3}(?:approv\w*|confirm\w*|review(?:ing)?\b(?! ?s)|permission|sign-?off)"
-    r"\b|already (?:approved|said yes)|said yes already|(?:sem|pul[ae]\w*) (?:\w+ ){0,2}(?:aprovac\w+|confirmac\w+)|"
+    r"\b|auto(?:matically)?[- ]?(?:approv\w*|confirm\w*|accept\w*)|(?:approve|accept|confirm) (?:every|all|any|each)\w* "
+    r"(?:\w+ )?(?:plans?|runs?|changes?|edits?|step|thing)|(?:don'?t|do not|never|stop) (?:show|ask|check with|"
+    r"prompt)\w* (?:\w+ )?me\b[^.;,]{0,20}\b(?:plans?|approv\w*|confirm\w*|before|again)\b|aprov\w+ (?:tudo|sempre|automaticamente)|aprueb\w+ (?:todo|siempre|automaticamente)|"
+    r"自动(?:批准|通过|确认)|以后(?:都)?不用(?:问|给我看)|already (?:approved|said yes)|said yes already|(?:sem|pul[ae]\w*) (?:\w+ ){0,2}(?:aprovac\w+|confirmac\w+)|"
     r"(?:sin|salt[ae]\w*) (?:\w+ ){0,2}(?:aprobac\w+|confirmac\w+)|(?:不用|无需|跳过|别)(?:我)?(?:批准|审批|确认|"
     r"审核方案)"
 )

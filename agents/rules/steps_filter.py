@@ -73,7 +73,9 @@ def _bound_alike(reading: Reading) -> list[Quantity]:
     for other in reading.free(units=("",)):
         later = next((q for q in reading.free(other.end, None, LENGTH_UNITS)), None)
         between = reading.request.masked[other.end : later.start] if later else ""
-        joined = re.fullmatch(r"\s*(?:,|and|but|e|y|mas|pero|且|并且|、|和)+\s*[a-z一-鿿 <>=≤≥]{0,24}", between)
+        joined = re.fullmatch(
+            r"\s*(?:,|and|or|but|e|y|o|ou|mas|pero|且|并且|、|和|或)+\s*[a-z一-鿿 <>=≤≥]{0,24}", between
+        )
         if later and other.sign and later.sign and joined and other.value >= 1:
             found.append(replace(other, unit=later.unit))
             continue
@@ -148,7 +150,11 @@ def _measured(reading: Reading, quantity: Quantity) -> list[str]:
 
 
 _TRANSLATING = re.compile(r"(?:translat\w*|traduc\w*|traduz\w*|翻译|译)[^.;。]*$")
-_PART = re.compile(r"\s*(?:part|portion|subset|rows|half|documents|docs|section|split|部分|的部分|那部分|parte)")
+_BARE_LIST = re.compile(r"\s*(?:and |or |the |all |just )?(?:[a-z]+(?:,| and| or|/| \+|,? and) ?)*$")
+_PART = re.compile(
+    r"\s*(?:part|portion|subset|rows|half|documents|docs|pages|texts|posts|articles|samples|section|split|部分|"
+    r"的部分|那部分|parte)"
+)
 
 
 def language_nodes(reading: Reading) -> list[Node]:
@@ -244,12 +250,14 @@ def _stand(reading: Reading, position: int) -> str:
     while name_end < len(text) and text[name_end].isalpha():
         name_end += 1
     within, inside = text[clause.start : position], text[clause.start : clause.end]
-    if _PART.match(text[name_end : name_end + 12]) and re.search(r"\b(?:the|na|no|la|a|parte|in|on)\b|对|把", within):
+    part = _PART.match(text[name_end : name_end + 12])
+    bare = clause.start == sentence.start and _BARE_LIST.fullmatch(within) is not None
+    if part and (bare or re.search(r"\b(?:the|na|no|la|a|parte|in|on)\b|对|把", within)):
         if re.search(DROP, within):
             return "drop"
         wished = rf"{ONLY}|{KEEP}|\b(?:need|want|quero|quiero|necesito|preciso)\b|要"
         only = re.search(wished, within) or re.match(rf"\s*\w+\s*(?:{ONLY})", text[name_end:])
-        return "keep" if only and "leave" not in within else ""
+        return "keep" if bare or (only and "leave" not in within) else ""
     if _OTHER_THAN.search(text[max(0, position - 26) : position]) or _LISTED_OTHER.search(within):
         return "keep"
     if re.search(ONLY, inside):
@@ -290,7 +298,8 @@ def pii_nodes(reading: Reading) -> list[Node]:
         kind: match for kind, pattern in PII_ENTITIES.items() if (match := re.search(rf"(?<![a-z])(?:{pattern})", text))
     }
     verbs = (
-        rf"{DROP}|\b(?:mask\w*|replac\w*|hid\w*|substitu\w*|reempla\w*|mascar\w*|enmascar\w*|"
+        rf"{DROP}|\b(?:cambi\w*|troc\w*|sustitu\w*|swap\w*|censor\w*|blank out|black out|tach\w*|mask\w*|replac\w*|"
+        rf"hid\w*|substitu\w*|reempla\w*|mascar\w*|enmascar\w*|"
         rf"ocult\w*)\b|替换|掩|隐藏|打码"
     )
     if wanted is None:

@@ -154,12 +154,14 @@ _CODE = re.compile(
     r"\S+\.(?:com|sh))|; ?(?:rm|curl|wget) "
 )
 _UPLOAD = re.compile(
-    r"\b(?:post|upload\w*|push\w*|send\w*|publish\w*|share\b|(?:e-?)?mail (?:it|the|them|all|everything)|transfer\w*|"
+    r"\b(?:post|upload\w*|push\w*|send\w*|publish\w*|share\b|(?:e-?)?mail (?:it|the|them|all|everything)|"
+    r"transfer\w*|"
     r"sync\w*|enviar?|envie|mand[ae]\w*|sub[aei]\w*|publi[cq]\w*|carg[ae]\w*|compartilh\w*|"
     r"compart\w*)|上传|发送|发到|发布|推送|传到|同步到"
 )
 _PLACE = re.compile(
-    rf"{URL}+|[\w.+-]+@[\w-]+\.[\w.]+|\b(?:hugging ?face|hf hub|the hub\b|s3\b|gcs\b|dropbox|google drive|pastebin|slack|"
+    rf"{URL}+|[\w.+-]+@[\w-]+\.[\w.]+|"
+    rf"\b(?:hugging ?face|hf hub|the hub\b|s3\b|gcs\b|dropbox|google drive|pastebin|slack|"
     rf"telegram|discord|kaggle|github|ftp|webhook|external|server|servidor|nuvem|nube|cloud)\b|外部|"
     rf"网盘|云端?|服务器|公开"
 )
@@ -171,10 +173,13 @@ _SECRET_FILE = re.compile(
 _UNAPPROVED = re.compile(
     r"(?:skip|without|bypass|no need for|don'?t (?:bother|wait)(?: for| with)?|ignore|"
     r"forget)\s(?:\w+ ){0,3}(?:approv\w*|confirm\w*|review(?:ing)?\b(?! ?s)|permission|sign-?off)"
-    r"\b|auto(?:matically)?[- ]?(?:approv\w*|confirm\w*|accept\w*)|(?:approve|accept|confirm) (?:every|all|any|each)\w* "
+    r"\b|auto(?:matically)?[- ]?(?:approv\w*|confirm\w*|accept\w*)|"
+    r"(?:approve|accept|confirm) (?:every|all|any|each)\w* "
     r"(?:\w+ )?(?:plans?|runs?|changes?|edits?|step|thing)|(?:don'?t|do not|never|stop) (?:show|ask|check with|"
-    r"prompt)\w* (?:\w+ )?me\b[^.;,]{0,20}\b(?:plans?|approv\w*|confirm\w*|before|again)\b|aprov\w+ (?:tudo|sempre|automaticamente)|aprueb\w+ (?:todo|siempre|automaticamente)|"
-    r"自动(?:批准|通过|确认)|以后(?:都)?不用(?:问|给我看)|already (?:approved|said yes)|said yes already|(?:sem|pul[ae]\w*) (?:\w+ ){0,2}(?:aprovac\w+|confirmac\w+)|"
+    r"prompt)\w* (?:\w+ )?me\b[^.;,]{0,20}\b(?:plans?|approv\w*|confirm\w*|before|again)\b|"
+    r"aprov\w+ (?:tudo|sempre|automaticamente)|aprueb\w+ (?:todo|siempre|automaticamente)|"
+    r"自动(?:批准|通过|确认)|以后(?:都)?不用(?:问|给我看)|already (?:approved|said yes)|said yes already|"
+    r"(?:sem|pul[ae]\w*) (?:\w+ ){0,2}(?:aprovac\w+|confirmac\w+)|"
     r"(?:sin|salt[ae]\w*) (?:\w+ ){0,2}(?:aprobac\w+|confirmac\w+)|(?:不用|无需|跳过|别)(?:我)?(?:批准|审批|确认|"
     r"审核方案)"
 )
@@ -316,7 +321,8 @@ def test_target(reading: Reading) -> str | None:
         training_on
         and not cleaning
         and not re.search(
-            r"split|divid|划分|切分|分成|分为|拆成|拆分|比例|训练集?\s?[/、,和]\s?(?:验证|测试|开发)|train\s?[/,]|"
+            r"(?<!test )split|"
+            r"divid|划分|切分|分成|分为|拆成|拆分|比例|训练集?\s?[/、,和]\s?(?:验证|测试|开发)|train\s?[/,]|"
             r"hold|except|but not|without|"
             r"nao|não|sem\b|sin\b|不",
             text,

@@ -4,6 +4,7 @@ import os
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
@@ -175,6 +176,59 @@ def test_digests_are_of_content_and_not_of_chunks(tmp_path: Path) -> None:
     assert read_shard(shard.path).equals(ROWS)
     assert read_shard(shard.path, ["number"]).column_names == ["number"]
     assert TableDataset.of(ROWS, 5).digest == TableDataset.of(ROWS, 1).digest
+
+
+DRIVER = """\
+from datamill.services.engines.local import LocalEngine
+from time import sleep
+with LocalEngine(2) as engine:
+    for _ in engine.map_units(sleep, [0, 0, 600, 600]):
+        print("done", flush=True)
+"""
+
+
+def group(leader: int) -> set[int]:
+    """Living processes of a group."""
+    found = set()
+    for stat in Path("/proc").glob("[0-9]*/stat"):
+        try:
+            state, _, pgrp = stat.read_text(errors="replace").rpartition(")")[2].split()[:3]
+        except OSError:  # it ended meanwhile
+            continue
+        if int(pgrp) == leader and state != "Z":
+            found.add(int(stat.parent.name))
+    return found
+
+
+def test_nothing_of_a_killed_driver_stays_behind() -> None:
+    line = [sys.executable, "-c", DRIVER]
+    quiet = subprocess.DEVNULL
+    with subprocess.Popen(line, stdout=subprocess.PIPE, stderr=quiet, start_new_session=True) as driver:
+        assert driver.stdout is not None
+        assert [driver.stdout.readline() for _ in range(2)] == [b"done\n"] * 2
+        assert len(group(driver.pid)) >= 3, "the driver and two workers, at work for ten minutes"
+        driver.kill()
+    deadline = time.monotonic() + 20
+    while group(driver.pid) and time.monotonic() < deadline:
+        time.sleep(0.05)
+    assert not group(driver.pid)
+
+
+def value_of(name: str) -> tuple[str | None, str]:
+    return os.environ.get(name), str(Path.cwd())
+
+
+def test_workers_have_the_environment_and_folder_of_the_moment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for number in ("one", "two", None):
+        folder = tmp_path / str(number)
+        folder.mkdir()
+        monkeypatch.chdir(folder)
+        if number is None:
+            monkeypatch.delenv("DATAMILL_SHOWN")
+        else:
+            monkeypatch.setenv("DATAMILL_SHOWN", number)
+        with LocalEngine(2) as engine:
+            assert {value for _, value in engine.map_units(value_of, ["DATAMILL_SHOWN"] * 3)} == {(number, str(folder))}
 
 
 def test_a_digest_is_that_of_the_stream_written_in_one_piece() -> None:

@@ -143,7 +143,8 @@ def _start_method() -> BaseContext:
     """How workers start: on Linux forked from a server that imported what they need, once for all of them.
 
     The server imports and runs nothing else: the native threads that imports leave behind are idle, and no lock is
-    held when it forks. It ends with this process. Measured for two workers: 0.7 CPU seconds where two fresh interpreters took 3.3.
+    held when it forks. It ends with this process. Measured for two workers: 0.7 CPU seconds where two fresh
+    interpreters took 3.3.
     """
     if sys.platform != "linux":  # system libraries elsewhere do not bear a fork
         return multiprocessing.get_context("spawn")

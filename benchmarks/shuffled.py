@@ -12,7 +12,7 @@ import json
 import os
 import platform
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -57,7 +57,6 @@ class Counted:
     data: TableDataset
     moved: Moved
     source: bool = False
-    parts: tuple[pa.Table, ...] = field(default=())
 
     @property
     def schema(self) -> pa.Schema:

@@ -2,7 +2,7 @@
 
 An engine runs *functions over Arrow tables* on a partitioned dataset and knows no operator. The primitives were
 chosen so that the embedded engine, Ray Data and Spark can all carry them out without a change in any operator
-(docs/adr/0002-engine-protocol.md maps each primitive to each engine).
+(docs/adr/0006-tables-in-flight.md maps each primitive to each engine).
 
 A batch function sees any subset of the rows, in any order, so it may not depend on partitioning. Functions and
 their bound arguments must be picklable: module-level functions or `functools.partial` of them.

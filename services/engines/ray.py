@@ -28,7 +28,6 @@ if TYPE_CHECKING:
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
-RayFrame = "ray.data.Dataset"
 RESOURCES: dict[str, dict[str, float]] = {"io": {"num_cpus": 0.5}, "cpu": {"num_cpus": 1}, "gpu": {"num_gpus": 1}}
 """What Ray sets aside for a task, by its bound: two tasks that wait for disks share a core, a GPU is never shared."""
 SHIPPED_BYTES = 1 << 20
